@@ -1,0 +1,1 @@
+"""The name that users import; everything is provml_lightning's."""

@@ -1,0 +1,1 @@
+"""Lightning callbacks that measure a training and follow its lineage."""

@@ -1,0 +1,1 @@
+"""Facts that are taken once: environment, source, artifacts, models."""

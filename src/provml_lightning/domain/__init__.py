@@ -1,0 +1,1 @@
+"""Immutable values that all other packages speak in; standard library only."""

@@ -1,0 +1,1 @@
+"""A finished run in other forms: graph, crate, card, report."""

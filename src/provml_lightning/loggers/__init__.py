@@ -1,0 +1,1 @@
+"""Loggers that a trainer is given: for Lightning and for itwinai."""

@@ -1,0 +1,1 @@
+"""The W3C PROV model of a run and its document."""

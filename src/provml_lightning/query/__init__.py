@@ -1,0 +1,1 @@
+"""Questions to finished runs, answered from their files alone."""

@@ -1,0 +1,1 @@
+"""A run while it lives: who writes, who compiles, which one is current."""

@@ -1,0 +1,1 @@
+"""Quantities that are read again and again, one source in one file."""

@@ -1,0 +1,1 @@
+"""Metric files, one format in one file, writer and reader together."""

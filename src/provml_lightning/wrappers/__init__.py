@@ -1,0 +1,1 @@
+"""Wrappers that track what is called inside them."""
