@@ -1,0 +1,32 @@
+"""The context of a record: the part of the run that it belongs to."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Context", "canonical_context"]
+
+
+class Context(StrEnum):
+    """The contexts that the documents name; any other string is a context of the user's."""
+
+    TRAINING = "Training"
+    VALIDATION = "Validation"
+    TESTING = "Testing"
+    DATASETS = "Datasets"
+    MODELS = "Models"
+
+
+_KNOWN = {context.value.lower(): context.value for context in Context}
+
+
+def canonical_context(context: str | None) -> str | None:
+    """Return the context's one spelling: known ones are recognised in any case.
+
+    ``"TRAINING"``, ``"training"`` and ``"Context.TRAINING"`` are ``"Training"``; ``None`` is the
+    run itself; every other string is kept as it is.
+    """
+    if context is None:
+        return None
+    text = context.value if isinstance(context, Context) else str(context)
+    return _KNOWN.get(text.removeprefix("Context.").lower(), text)

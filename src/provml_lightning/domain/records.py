@@ -1,0 +1,195 @@
+"""The facts of a run: one frozen record each, told once and never changed.
+
+``time`` is always UTC, in nanoseconds since 1970 [ns]. Paths are relative to the run's directory
+unless they are called ``original``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from provml_lightning.domain.values import Plain
+
+__all__ = [
+    "Artifact",
+    "Dataset",
+    "Ended",
+    "Model",
+    "ModelVersion",
+    "Note",
+    "Opened",
+    "Parameter",
+    "Record",
+    "Resumed",
+    "Series",
+    "Status",
+    "StoredFile",
+]
+
+
+class Status(StrEnum):
+    """How a run stands."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    INCOMPLETE = "incomplete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """A file or folder as it was when it was recorded.
+
+    Attributes:
+        path: Where it lies; relative to the run's directory for what the run owns.
+        size: Bytes, of a folder the sum over its files [B].
+        sha256: Digest in hex; of a folder that of its sorted list of paths and digests.
+        media_type: IANA media type, ``inode/directory`` for a folder.
+        files: Number of files, 1 for a file [1].
+    """
+
+    path: str
+    size: int
+    sha256: str
+    media_type: str = "application/octet-stream"
+    files: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A process began to write this run; ``attributes`` is what is true of it from the start."""
+
+    time: int
+    experiment: str
+    run_id: str
+    uuid: str
+    user: str
+    namespace: str | None = None
+    parent: str | None = None
+    attributes: Mapping[str, Plain] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A metric got its number in this process's point log."""
+
+    time: int
+    number: int
+    key: str
+    context: str | None = None
+    source: str | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A setting (or, with ``is_output``, a result) that was told once."""
+
+    time: int
+    key: str
+    value: Plain
+    context: str | None = None
+    source: str | None = None
+    is_output: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A file or folder that the run used or made.
+
+    ``stored`` is the copy inside the run, ``original`` what the caller pointed to; one may be
+    None, not both.
+    """
+
+    time: int
+    name: str
+    stored: StoredFile | None = None
+    original: StoredFile | None = None
+    context: str | None = None
+    source: str | None = None
+    step: int | None = None
+    is_model: bool = False
+    is_input: bool = False
+    attributes: Mapping[str, Plain] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model: what it is, and its weights where they were saved."""
+
+    time: int
+    name: str
+    stored: StoredFile | None = None
+    layers: StoredFile | None = None
+    context: str | None = None
+    source: str | None = None
+    is_input: bool = False
+    attributes: Mapping[str, Plain] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelVersion:
+    """The weights of a model at one moment; derived from the version before it."""
+
+    time: int
+    name: str
+    version: int
+    stored: StoredFile
+    context: str | None = None
+    source: str | None = None
+    step: int | None = None
+    is_input: bool = False
+    attributes: Mapping[str, Plain] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """A data set that the run used, with its true numbers."""
+
+    time: int
+    label: str
+    context: str | None = None
+    source: str | None = None
+    attributes: Mapping[str, Plain] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something that the reader must know: values lost, a disk that was full, a missing rank."""
+
+    time: int
+    topic: str
+    message: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The run ended; ``final`` where this process has written its last record.
+
+    After an end that is not final (a Trainer's ``fit``) the run may go on.
+    """
+
+    time: int
+    status: Status
+    final: bool = False
+    error_type: str | None = None
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """The run went on after an end."""
+
+    time: int
+
+
+Record = (
+    Opened | Resumed | Series | Parameter | Artifact | Model | ModelVersion | Dataset | Note | Ended
+)

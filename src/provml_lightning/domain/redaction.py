@@ -1,0 +1,43 @@
+"""Secrets are taken out of text before it is written."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["MASK", "redact", "redact_arguments"]
+
+MASK = "***"
+
+_NAME = (
+    r"[\w.-]*(?:token|passw(?:or)?d|passwd|secret|api[_-]?key|access[_-]?key|credential|auth)\w*"
+)
+_URL_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/@\s]+@", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    rf"(?P<name>{_NAME})(?P<sep>\s*[=:]\s*)(?P<value>\"[^\"]*\"|'[^']*'|\S+)", re.IGNORECASE
+)
+_OPTION = re.compile(rf"--?{_NAME}", re.IGNORECASE)
+_KNOWN_SHAPES = re.compile(
+    r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}"
+    r"|sk-[\w-]{20,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+)"
+)
+
+
+def redact(text: str) -> str:
+    """Return ``text`` with credentials in URLs, assigned secrets and known tokens masked."""
+    text = _URL_CREDENTIALS.sub(rf"\g<scheme>{MASK}@", text)
+    text = _ASSIGNED.sub(rf"\g<name>\g<sep>{MASK}", text)
+    return _KNOWN_SHAPES.sub(MASK, text)
+
+
+def redact_arguments(arguments: Sequence[str]) -> list[str]:
+    """Return a command line with the values of options that name a secret masked too."""
+    shown: list[str] = []
+    hide = False
+    for argument in arguments:
+        shown.append(MASK if hide else redact(argument))
+        hide = not hide and _OPTION.fullmatch(argument) is not None
+    return shown

@@ -1,0 +1,125 @@
+"""What a run was asked for, checked before anything is written."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from provml_lightning.errors import ConfigurationError, UnsupportedFormatError
+
+__all__ = ["CompressorType", "MetricsType", "RunSettings"]
+
+
+class MetricsType(StrEnum):
+    """The forms in which metrics can be kept."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    ZARR = "zarr"
+    NETCDF = "netcdf"
+
+
+class CompressorType(StrEnum):
+    """The compressors that the documents name; which of them fit depends on the form."""
+
+    NONE = "none"
+    ZIP = "zip"
+    ZSTD = "zstd"
+    BLOSC_ZSTD = "blosc_zstd"
+    LZ4 = "lz4"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """The options of a run.
+
+    Attributes:
+        experiment_name: The experiment; its runs are counted.
+        prov_user_namespace: Namespace of everything that the document names; a bare host is made
+            an IRI. None: one made from the run's UUID.
+        provenance_save_dir: The project's folder.
+        collect_all_processes: Every rank records, not rank zero alone.
+        save_after_n_logs: Values that may wait in memory where files cannot be mapped [1].
+        rank: Global rank of this process; None: asked from the launcher.
+        metrics_file_type: Form of the metrics files.
+        csv_separator: Separator of the CSV form, one character.
+        use_compressor: Compressor of the metrics files; None or True: the form's own choice,
+            False: none.
+        use_run_id: Continue, or make, the run with this number.
+        strict: Storage faults raise instead of warning.
+    """
+
+    experiment_name: str
+    prov_user_namespace: str | None = None
+    provenance_save_dir: Path = Path("prov")
+    collect_all_processes: bool = False
+    save_after_n_logs: int = 100
+    rank: int | None = None
+    metrics_file_type: MetricsType = MetricsType.PARQUET
+    csv_separator: str = ","
+    use_compressor: CompressorType | bool | None = None
+    use_run_id: int | None = None
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a disk.
+
+        Raises:
+            ConfigurationError: A setting cannot work.
+            UnsupportedFormatError: The metrics file type or the compressor is unknown.
+        """
+        set_ = object.__setattr__
+        set_(self, "experiment_name", _text("experiment_name", self.experiment_name))
+        set_(self, "provenance_save_dir", Path(self.provenance_save_dir).absolute())
+        _count("save_after_n_logs", self.save_after_n_logs, least=1)
+        for name in ("rank", "use_run_id"):
+            if getattr(self, name) is not None:
+                _count(name, getattr(self, name), least=0)
+        if len(self.csv_separator) != 1 or self.csv_separator in '"\r\n':
+            raise ConfigurationError(
+                f"csv_separator={self.csv_separator!r} must be one character, not a quote or a"
+                " line break"
+            )
+        set_(self, "metrics_file_type", _metrics_type(self.metrics_file_type))
+        set_(self, "use_compressor", _compressor(self.use_compressor))
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ConfigurationError(f"{name}={value!r} must be a text that is not empty")
+    return str(value)
+
+
+def _count(name: str, value: Any, *, least: int) -> None:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ConfigurationError(f"{name}={value!r} must be a whole number") from None
+    if number < least:
+        raise ConfigurationError(f"{name}={value!r} must be at least {least}")
+
+
+def _metrics_type(value: Any) -> MetricsType:
+    spelled = "netcdf" if str(value).lower() == "nc" else str(value).lower()
+    try:
+        return MetricsType(spelled.removeprefix("metricstype."))
+    except ValueError:
+        choices = ", ".join(repr(choice.value) for choice in MetricsType)
+        raise UnsupportedFormatError(
+            f"metrics_file_type={value!r} is unknown; choose one of {choices}"
+        ) from None
+
+
+def _compressor(value: Any) -> CompressorType | bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    try:
+        return CompressorType(str(value).lower().removeprefix("compressortype."))
+    except ValueError:
+        choices = ", ".join(repr(choice.value) for choice in CompressorType)
+        raise UnsupportedFormatError(
+            f"use_compressor={value!r} is unknown; choose True, False or one of {choices}"
+        ) from None

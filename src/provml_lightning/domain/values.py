@@ -1,0 +1,110 @@
+"""Any Python value as one that a document can hold: typed where it can be, else bounded text."""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+from os import PathLike, fspath
+from typing import Any
+
+__all__ = ["LONGEST_TEXT", "Plain", "flatten", "to_plain"]
+
+Plain = bool | int | float | str | datetime
+LONGEST_TEXT = 8192
+_DEEPEST = 32
+
+
+def to_plain(value: Any) -> Plain:  # noqa: PLR0911  one line a kind of value
+    """Return ``value`` as a bool, int, float, aware datetime or text of at most 8192 characters.
+
+    Numbers of other libraries become Python's; an enumeration's member its value; None is the
+    text ``"None"``; anything else is its ``repr``. Nothing is called or iterated but ``repr``.
+    """
+    if isinstance(value, Enum):
+        return to_plain(value.value)
+    if isinstance(value, (bool, int, float)):
+        return _number(value)
+    if isinstance(value, str):
+        return _bounded(str(value))
+    if isinstance(value, datetime):
+        return value if value.tzinfo else _bounded(value.isoformat())
+    if isinstance(value, (date, Decimal)):
+        return str(value)
+    if isinstance(value, PathLike):
+        path = fspath(value)
+        return _bounded(path if isinstance(path, str) else path.decode(errors="surrogateescape"))
+    scalar = _scalar(value)
+    return _bounded(_safe_repr(value)) if scalar is None else scalar
+
+
+def flatten(values: Mapping[Any, Any], separator: str = "/") -> dict[str, Any]:
+    """Return nested mappings, namespaces and dataclasses as one flat dict with joined keys.
+
+    Something that contains itself, or is nested deeper than 32 levels, is kept as its text.
+    """
+    flat: dict[str, Any] = {}
+    _flatten_into(flat, "", values, separator, ())
+    return flat
+
+
+def _flatten_into(
+    flat: dict[str, Any], prefix: str, value: Any, separator: str, above: tuple[int, ...]
+) -> None:
+    children = _children(value)
+    if not children or id(value) in above or len(above) >= _DEEPEST:
+        flat[prefix] = value
+        return
+    for key, child in children.items():
+        name = str(key) if not prefix else f"{prefix}{separator}{key}"
+        _flatten_into(flat, name, child, separator, (*above, id(value)))
+
+
+def _children(value: Any) -> Mapping[Any, Any] | None:
+    if isinstance(value, Mapping):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if type(value).__name__ in ("Namespace", "SimpleNamespace"):
+        fields: dict[str, Any] = vars(value)
+        return fields
+    return None
+
+
+def _number(value: bool | float) -> Plain:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if -(2**63) <= value < 2**63 else str(int(value))
+    return float(value)
+
+
+def _scalar(value: Any) -> Plain | None:
+    """Return a NumPy scalar or a 0-dim tensor as Python's number, None for everything else."""
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if getattr(value, "shape", None) != () or not hasattr(value, "item"):
+        return None
+    try:
+        item = value.item()
+    except (RuntimeError, ValueError, TypeError):  # a meta tensor has no value
+        return None
+    return _number(item) if isinstance(item, (bool, int, float)) else None
+
+
+def _safe_repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as error:  # noqa: BLE001  a foreign __repr__ may raise anything
+        kind = type(value)
+        return f"<{kind.__module__}.{kind.__qualname__}, its repr raised {type(error).__name__}>"
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= LONGEST_TEXT:
+        return text
+    half = LONGEST_TEXT // 2 - 32
+    return f"{text[:half]} … [{len(text) - 2 * half} characters left out] … {text[-half:]}"

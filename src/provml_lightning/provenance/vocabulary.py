@@ -1,0 +1,103 @@
+"""Namespaces and identifiers: the only place where a URI or an id is spelled."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, urlsplit
+
+from provml_lightning.domain.names import local_name
+from provml_lightning.errors import ConfigurationError
+
+__all__ = [
+    "NAMESPACES",
+    "PEER_ATTRIBUTES",
+    "activity_id",
+    "agent_id",
+    "attribute",
+    "document_namespace",
+    "entity_id",
+    "require_iri",
+]
+
+# prov and xsd are PROV-JSON's own. provml and yprov are the prefixes of the nearest peer's files.
+NAMESPACES = {
+    "provml": "https://w3id.org/provml#",
+    "yprov": "https://github.com/HPCI-Lab/yProv4ML#",
+    "dcterms": "http://purl.org/dc/terms/",
+}
+# Facts that the peer's files name too keep its prefix, so that its readers find them.
+PEER_ATTRIBUTES = frozenset(
+    {
+        "PID", "artifact_uri", "context", "experiment_dir", "experiment_name", "file_size",
+        "global_rank", "host_name", "machine", "operating_system", "processor",
+        "provenance_path", "python_version", "release", "run_id", "source", "time_zone",
+    }
+)  # fmt: skip
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_IRI = re.compile(r"[^\s<>\"{}|\\^`\x00-\x20]+")
+
+
+def attribute(name: str) -> str:
+    """Return the qualified name of a fact that we state ourselves."""
+    prefix = "yprov" if name in PEER_ATTRIBUTES else "provml"
+    return f"{prefix}:{local_name(name)}"
+
+
+def activity_id(context: str | None, run: str) -> str:
+    """Return the id of a context's activity, or of the run's where there is no context."""
+    return f"run/{local_name(run)}" if context is None else f"context/{local_name(context)}"
+
+
+def agent_id(kind: str, name: str) -> str:
+    """Return the id of an agent."""
+    return f"{kind}/{local_name(name)}"
+
+
+def entity_id(kind: str, context: str | None, *names: str | None) -> str:
+    """Return the id of an entity; every part is encoded, so different names have different ids.
+
+    No context is ``~~``, which no encoding yields; names that are None are left out.
+    """
+    first = "~~" if context is None else local_name(context)
+    return "/".join([kind, first, *(local_name(name) for name in names if name is not None)])
+
+
+def require_iri(namespace: str) -> str:
+    """Return a user's namespace as an absolute IRI; a bare host gets ``https://``.
+
+    Raises:
+        ConfigurationError: It holds what no IRI may hold.
+
+    Source:
+        RFC 3987; the documents' examples give ``www.example.org``.
+    """
+    text = namespace.strip()
+    absolute = text if _SCHEME.match(text) and not _is_host_and_port(text) else f"https://{text}"
+    if not _IRI.fullmatch(absolute) or (absolute.startswith("http") and not _host(absolute)):
+        raise ConfigurationError(
+            f"prov_user_namespace={namespace!r} is not an IRI; give something like"
+            " 'https://www.example.org/'"
+        )
+    return absolute if absolute[-1] in "/#" else f"{absolute}/"
+
+
+def document_namespace(namespace: str | None, run: str, uuid: str) -> str:
+    """Return the namespace of everything that one run's document names.
+
+    The user's namespace with the run's name, or one made from the run's UUID.
+    """
+    if namespace is None:
+        return f"urn:uuid:{uuid}#"
+    return f"{require_iri(namespace)}{quote(run, safe='')}/"
+
+
+def _is_host_and_port(text: str) -> bool:
+    return re.fullmatch(r"[\w.-]+:\d+(/.*)?", text) is not None
+
+
+def _host(iri: str) -> str | None:
+    try:
+        return urlsplit(iri).hostname
+    except ValueError:
+        return None

@@ -1,0 +1,131 @@
+"""The run that standalone calls go to, and the calls that wait for one.
+
+It is the run that was opened last and is still open, for the whole process and all its threads.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from provml_lightning.errors import NoActiveRunError, ProvMLError, RecordDroppedWarning
+from provml_lightning.runtime.faults import warn
+from provml_lightning.runtime.outcome import outcome_of
+from provml_lightning.runtime.run import Run
+from provml_lightning.runtime.silent import SilentRun
+
+__all__ = ["AnyRun", "current", "deliver", "enter", "innermost", "leave"]
+
+AnyRun = Run | SilentRun
+Call = Callable[[AnyRun], None]
+
+_MOST_WAITING = 100_000
+
+
+class _Runs:
+    """The open runs, the innermost last, and what waits for the first one."""
+
+    def __init__(self) -> None:
+        self.open: list[AnyRun] = []
+        self.waiting: deque[Call] = deque()
+        self.dropped = 0
+        self.lock = threading.RLock()
+        self.watched = False
+
+    def watch_exit(self) -> None:
+        """Close at the interpreter's exit what nobody closed; import alone registers nothing."""
+        if self.watched:
+            return
+        self.watched = True
+        atexit.register(self.at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.become_child)
+
+    def become_child(self) -> None:
+        """In a process born by fork: what waits is the parent's, and its files too."""
+        self.lock = threading.RLock()
+        self.waiting.clear()
+        self.dropped = 0
+        for run in self.open:
+            run.become_child()
+
+    def at_exit(self) -> None:
+        """Close every open run, the innermost first; failures are warnings, for this is an exit."""
+        error = _uncaught()
+        while (run := current()) is not None:
+            leave(run)
+            try:
+                run.close(outcome_of(error), error)
+            except ProvMLError as failure:
+                warn(str(failure))
+        lost = len(self.waiting) + self.dropped
+        if lost:
+            warn(
+                f"{lost} log calls were dropped: no run was opened for them. Call"
+                " prov4ml.start_run() before, or pass ProvMLLogger() to the Trainer",
+                RecordDroppedWarning,
+            )
+
+
+_RUNS = _Runs()
+
+
+def current() -> AnyRun | None:
+    """Return the run that calls go to, or None where none is open."""
+    runs = _RUNS.open
+    return runs[-1] if runs else None
+
+
+def innermost() -> AnyRun:
+    """Return the run that was opened last and is still open.
+
+    Raises:
+        NoActiveRunError: There is none.
+    """
+    run = current()
+    if run is None:
+        raise NoActiveRunError("no run is open; call start_run() first, or pass ProvMLLogger()")
+    return run
+
+
+def enter(run: AnyRun) -> None:
+    """Make a run the one that calls go to; the calls that waited go to it, in order."""
+    with _RUNS.lock:
+        _RUNS.watch_exit()
+        _RUNS.open.append(run)
+        while _RUNS.waiting:
+            _RUNS.waiting.popleft()(run)
+
+
+def leave(run: AnyRun) -> None:
+    """Let calls go to the run that was opened before this one."""
+    with _RUNS.lock:
+        if run in _RUNS.open:
+            _RUNS.open.remove(run)
+
+
+def deliver(call: Call) -> None:
+    """Make a call on the current run; where none is open it waits for the first that opens."""
+    run = current()
+    if run is not None:
+        call(run)
+        return
+    with _RUNS.lock:
+        _RUNS.watch_exit()
+        _RUNS.waiting.append(call)
+        if len(_RUNS.waiting) > _MOST_WAITING:
+            _RUNS.waiting.popleft()
+            _RUNS.dropped += 1
+
+
+def _uncaught() -> BaseException | None:
+    """Return the exception that ends the interpreter, if one does.
+
+    Source:
+        ``sys.last_value`` is set when a script's exception is printed; at a prompt it is stale.
+    """
+    return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)

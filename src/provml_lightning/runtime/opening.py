@@ -1,0 +1,155 @@
+"""How a run gets its place and its first facts."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from provml_lightning.__about__ import __title__, __version__
+from provml_lightning.capture.artifacts import describe_file
+from provml_lightning.capture.environment import (
+    environment_facts,
+    installed_packages,
+    requirements_text,
+)
+from provml_lightning.domain.records import Artifact, Opened
+from provml_lightning.errors import StorageError
+from provml_lightning.provenance.vocabulary import require_iri
+from provml_lightning.runtime.ranks import broadcast, global_rank
+from provml_lightning.runtime.run import Run
+from provml_lightning.runtime.silent import SilentRun
+from provml_lightning.runtime.snapshot import write_first_index
+from provml_lightning.storage.formats import open_format
+from provml_lightning.storage.index import read_index, write_whole
+from provml_lightning.storage.layout import RunLayout, attach, reserve, run_folder
+
+if TYPE_CHECKING:
+    from provml_lightning.domain.settings import RunSettings
+    from provml_lightning.domain.values import Plain
+
+__all__ = ["check", "open_at", "open_run"]
+
+
+def check(settings: RunSettings) -> None:
+    """Raise where something of the settings cannot work, before anything is written.
+
+    Raises:
+        ConfigurationError: The namespace is not an IRI.
+        UnsupportedFormatError: The compressor does not fit the metrics file type.
+    """
+    if settings.prov_user_namespace is not None:
+        require_iri(settings.prov_user_namespace)
+    open_format(
+        settings.metrics_file_type,
+        separator=settings.csv_separator,
+        compressor=settings.use_compressor,
+    )
+
+
+def open_run(settings: RunSettings, parent: Run | SilentRun | None = None) -> Run | SilentRun:
+    """Open a run at ``<project>/<experiment>_<run id>``; ranks that do not record get a silent one.
+
+    Ranks of one process group agree on the folder by asking rank zero.
+
+    Raises:
+        ConfigurationError: A setting cannot work.
+        StorageError: The folder or its files cannot be made.
+    """
+    check(settings)
+    rank = global_rank() if settings.rank is None else settings.rank
+    if rank != 0 and not settings.collect_all_processes:
+        return SilentRun(rank)
+    directory = str(_directory(settings)) if rank == 0 else None
+    if settings.collect_all_processes:
+        directory = broadcast(directory)
+    layout = RunLayout(_directory(settings) if directory is None else Path(directory))
+    run_id = layout.directory.name.rpartition("_")[2]
+    return open_at(layout, settings, run_id=run_id, rank=rank, parent=parent)
+
+
+def open_at(
+    layout: RunLayout,
+    settings: RunSettings,
+    *,
+    run_id: str,
+    rank: int = 0,
+    parent: Run | SilentRun | None = None,
+) -> Run:
+    """Open a run in a folder that exists; one that is there already is continued.
+
+    Raises:
+        StorageError: Its files cannot be made or read.
+    """
+    known = read_index(layout.index)
+    opened = Opened(
+        time=time.time_ns(),
+        experiment=known.experiment if known else settings.experiment_name,
+        run_id=known.run_id if known else run_id,
+        uuid=known.uuid if known else str(uuid.uuid4()),
+        user=(facts := environment_facts()).pop("user", "unknown"),  # type: ignore[arg-type]
+        namespace=settings.prov_user_namespace,
+        parent=parent.opened.uuid if isinstance(parent, Run) else None,
+        attributes={**facts, **_about(layout, settings, rank)},
+    )
+    waiting = settings.save_after_n_logs
+    run = Run(layout, opened, rank=rank, waiting=waiting, strict=settings.strict)
+    if run.compiles:
+        write_first_index(layout, opened, _kept(settings))
+        _record_packages(run)
+    return run
+
+
+def _directory(settings: RunSettings) -> Path:
+    """Reserve the folder of a new run, or find that of the one that was asked for."""
+    project, experiment = settings.provenance_save_dir, settings.experiment_name
+    if settings.use_run_id is None:
+        return reserve(project, run_folder(experiment, ""))[0]
+    folder = project / run_folder(experiment, settings.use_run_id)
+    attach(folder)
+    return folder
+
+
+def _about(layout: RunLayout, settings: RunSettings, rank: int) -> dict[str, Plain]:
+    return {
+        "library": __title__,
+        "library_version": __version__,
+        "provenance_path": _shown(layout.directory.parent),
+        "experiment_dir": _shown(layout.directory),
+        "artifact_uri": layout.relative(layout.artifacts),
+        "global_rank": rank,
+        "collect_all_processes": settings.collect_all_processes,
+    }
+
+
+def _shown(path: Path) -> str:
+    """Return a path as a document may hold it: relative to the folder that the run began in."""
+    here = Path.cwd()
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
+
+
+def _kept(settings: RunSettings) -> dict[str, Any]:
+    return {
+        "metrics_file_type": settings.metrics_file_type.value,
+        "csv_separator": settings.csv_separator,
+        "use_compressor": settings.use_compressor,
+    }
+
+
+def _record_packages(run: Run) -> None:
+    """Write the installed packages into the run, and tell that it used them."""
+    path = run.layout.artifacts / "requirements.txt"
+    try:
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, requirements_text(installed_packages()).encode())
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror or error}") from error
+    run.record(
+        Artifact(
+            time=time.time_ns(),
+            name="requirements.txt",
+            stored=describe_file(path, shown_as=run.layout.relative(path)),
+            is_input=True,
+        )
+    )

@@ -1,0 +1,312 @@
+"""A run: opened, told facts and values, written out any number of times, closed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import struct
+import threading
+import time as clock
+from typing import TYPE_CHECKING, Any, Self
+
+from provml_lightning.domain.context import canonical_context
+from provml_lightning.domain.reading import MetricKey, Writer
+from provml_lightning.domain.records import Ended, Opened, Record, Resumed, Series, Status
+from provml_lightning.domain.scalars import to_step, to_value
+from provml_lightning.errors import ProvMLError, RecordError, RunClosedError, StorageError
+from provml_lightning.runtime.faults import Faults, warn
+from provml_lightning.runtime.outcome import ended, outcome_of
+from provml_lightning.runtime.snapshot import compile_run, wait_for_ranks
+from provml_lightning.storage.point_log import ABSENT, MARK, RECORD, Head
+from provml_lightning.storage.recorder import Recorder, process_start
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from provml_lightning.storage.layout import RunLayout
+
+__all__ = ["Run"]
+
+_pack = RECORD.pack_into
+_now = clock.time_ns
+
+
+class Run:
+    """One run in one process; every method may be called from any thread.
+
+    Made by :func:`provml_lightning.runtime.opening.open_run`. As a context manager it closes with
+    the status that the block's exception, or none, says.
+
+    Attributes:
+        layout: Where it lies.
+        opened: What is true of it from the start.
+        rank: Global rank of this process [1].
+    """
+
+    records = True
+
+    def __init__(
+        self, layout: RunLayout, opened: Opened, *, rank: int, waiting: int, strict: bool
+    ) -> None:
+        """Begin to write; the run's folder exists.
+
+        Args:
+            layout: Where it lies.
+            opened: What is true of it from the start.
+            rank: Global rank of this process [1].
+            waiting: Values that may wait in memory where files cannot be mapped [1].
+            strict: Storage faults raise instead of warning.
+
+        Raises:
+            StorageError: This process's files cannot be made there.
+        """
+        self.layout = layout
+        self.opened = opened
+        self.rank = rank
+        self._waiting = waiting
+        self._faults = Faults(layout.directory.name, strict=strict, note=self.record)
+        self._lock = threading.RLock()
+        # Every spelling that a caller used, and the metrics that they stand for.
+        self._numbers: dict[tuple[str, Any, str | None], int] = {}
+        self._series: dict[MetricKey, int] = {}
+        self._forked = False
+        self._closed = False
+        self._pause: Ended | None = None
+        self._recorder: Recorder | None = self._new_recorder()
+
+    @property
+    def directory(self) -> Path:
+        """The folder that holds everything of this run."""
+        return self.layout.directory
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the run still takes records."""
+        return not self._closed
+
+    @property
+    def compiles(self) -> bool:
+        """Tell whether this process writes the documents: rank zero, unless born by fork."""
+        return self.rank == 0 and not self._forked
+
+    def record_metric(  # noqa: C901  every branch that is not a call of its own saves 60 ns
+        self,
+        key: str,
+        value: Any,
+        context: str | None = None,
+        step: Any = None,
+        source: str | None = None,
+        *,
+        epoch: Any = None,
+        time: int | None = None,
+        unit: str | None = None,
+    ) -> None:
+        """Keep one value; on return it outlives this process.
+
+        Args:
+            key: The metric's name, any text.
+            value: One number: of Python, of NumPy, or a tensor of one element.
+            context: What it belongs to; None for the run itself.
+            step: Whole number, or None where there is none [1].
+            source: The library that it comes from.
+            epoch: Whole number, or None [1].
+            time: When, UTC [ns]; None for now.
+            unit: Unit of the value; the first one that is told for a metric holds.
+
+        Raises:
+            RecordError: The value is not one number, or the step not a whole one.
+            RunClosedError: The run has ended.
+        """
+        if value.__class__ is not float:
+            value = to_value(key, value)
+        if step.__class__ is not int:
+            step = ABSENT if step is None else to_step(key, step)
+        if epoch.__class__ is not int:
+            epoch = ABSENT if epoch is None else to_step(key, epoch)
+        if time is None:
+            time = _now()
+        try:
+            number = self._numbers[key, context, source]
+        except (KeyError, TypeError):
+            number = self._number(key, context, source, unit)
+        while True:
+            head = self._points.head
+            offset = next(head[0])
+            try:
+                _pack(head[1], offset, time, step, epoch, value, number, MARK)
+            except (struct.error, ValueError):
+                self._turn(head, offset, key, step, epoch)
+            else:
+                return
+
+    def record(self, record: Record) -> None:
+        """Keep a fact; on return it outlives this process.
+
+        Raises:
+            RunClosedError: The run has ended.
+        """
+        with self._lock:
+            self._writable().append(record)
+
+    def snapshot(self, status: Status | None = None, error: BaseException | None = None) -> None:
+        """Write everything that people read; logging may go on afterwards.
+
+        Args:
+            status: How a part of the run ended, if one did.
+            error: The exception that ended it.
+
+        Raises:
+            StorageError: The disk did not take it; what was logged is safe in the journal folder.
+        """
+        with self._lock:
+            if status is not None and self._pause is None:
+                end = ended(status, error, final=False)
+                self._writable().append(end)
+                # The next value is then a new name to us, and says that the run goes on.
+                self._numbers.clear()
+                self._pause = end
+            recorder = self._recorder
+        if recorder is not None:
+            try:
+                recorder.sync()
+            except OSError as fault:
+                self._faults.report(fault)
+        if self.compiles:
+            compile_run(self.layout, seal=False)
+
+    def close(self, status: Status = Status.COMPLETED, error: BaseException | None = None) -> None:
+        """End the run: write everything that people read; a second call does nothing.
+
+        An end that was told already, with nothing logged since, stands.
+
+        Raises:
+            StorageError: The disk did not take it; what was logged is safe in the journal folder.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._numbers.clear()
+            recorder = self._recorder
+            if recorder is not None:
+                recorder.append(ended(status, error, final=True, told=self._pause))
+                recorder.close()
+        if self.compiles:
+            wait_for_ranks(self.layout, self.rank)
+            compile_run(self.layout, seal=True)
+        if recorder is not None and recorder.lost:
+            raise StorageError(
+                f"{self.directory.name}: {recorder.lost} values and facts were lost: the disk took"
+                " nothing, and memory was full"
+            )
+
+    def become_child(self) -> None:
+        """Leave the parent's files alone, in a process born by fork; it makes its own on demand."""
+        self._lock = threading.RLock()
+        self._numbers, self._series = {}, {}
+        self._forked = True
+        if self._recorder is not None:
+            self._recorder.abandon()
+            self._recorder = None
+
+    def __enter__(self) -> Self:
+        """Return the run itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the run; an exception of the block is the run's, and goes on as it is."""
+        try:
+            self.close(outcome_of(error), error)
+        except ProvMLError as failure:
+            if error is None:
+                raise
+            warn(str(failure))
+
+    def _writable(self) -> Recorder:
+        """Return this process's recorder, made anew after a fork; say so if the run goes on."""
+        if self._closed:
+            raise RunClosedError(
+                f"the run {self.directory.name!r} has ended; start another with start_run(), or"
+                " continue it with use_run_id="
+            )
+        if self._recorder is None:
+            self._recorder = self._new_recorder()
+        if self._pause is not None:
+            self._pause = None
+            self._recorder.append(Resumed(time=_now()))
+        return self._recorder
+
+    def _new_recorder(self) -> Recorder:
+        pid = os.getpid()
+        writer = Writer(
+            rank=self.rank,
+            segment=1,
+            host=platform.node(),
+            pid=pid,
+            process_start=process_start(pid),
+            time=_now(),
+            forked=self._forked,
+        )
+        try:
+            recorder = Recorder(
+                self.layout, writer, waiting=self._waiting, on_fault=self._faults.report
+            )
+        except OSError as error:
+            raise StorageError(
+                f"{self.layout.journal} cannot be written: {error.strerror or error}. Give another"
+                " folder with save_dir= or provenance_save_dir="
+            ) from error
+        self._points = recorder.points
+        recorder.append(self.opened)
+        return recorder
+
+    def _number(self, key: str, context: str | None, source: str | None, unit: str | None) -> int:
+        """Return a metric's number; a new one is told to the journal first."""
+        name = _metric_key(key, context, source)
+        with self._lock:
+            recorder = self._writable()
+            if name not in self._series:
+                number = len(self._series) + 1
+                recorder.append(Series(time=_now(), number=number, unit=unit, **name._asdict()))
+                self._series[name] = number
+            self._numbers[key, context, source] = self._series[name]
+            return self._series[name]
+
+    def _turn(self, head: Head, offset: int, key: str, step: int, epoch: int) -> None:
+        """Get the next block where this one is full; refuse what does not fit into a record."""
+        if self._closed:
+            self._writable()
+        if offset + RECORD.size <= len(head[1]):
+            _pack(head[1], offset, 0, 0, 0, 0.0, 0, MARK)  # number 0: nobody waits for this slot
+            to_step(key, step)
+            to_step(key, epoch)
+            raise RecordError(f"metric {key!r}: its time does not fit into 64 bits")
+        self._points.turn(head)
+
+
+def _metric_key(key: Any, context: Any, source: Any) -> MetricKey:
+    """Return a metric's name in its one spelling.
+
+    Raises:
+        RecordError: A part of it is not text, or not valid Unicode.
+    """
+    for what, text in (("name", key), ("context", context), ("source", source)):
+        if text is None and what != "name":
+            continue
+        if not isinstance(text, str):
+            raise RecordError(
+                f"a metric's {what} must be text, not {type(text).__name__}: {text!r}"
+            )
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise RecordError(
+                f"the metric {what} {text!r} is not valid Unicode ({error.reason})"
+            ) from error
+    return MetricKey(str(key), canonical_context(context), None if source is None else str(source))

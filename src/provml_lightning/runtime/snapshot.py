@@ -1,0 +1,148 @@
+"""From the append-only files of a run to everything that people read, any number of times."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import time
+from typing import TYPE_CHECKING, Any
+
+from provml_lightning.domain.records import Opened, Status, StoredFile
+from provml_lightning.errors import StorageError
+from provml_lightning.provenance.document import timestamp
+from provml_lightning.provenance.provjson import dumps
+from provml_lightning.provenance.statement import state
+from provml_lightning.provenance.timeline import intervals
+from provml_lightning.storage.contents import open_ledger, write_contents
+from provml_lightning.storage.index import RunIndex, write_index, write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from provml_lightning.domain.reading import MetricsFile, RunContents
+    from provml_lightning.storage.layout import RunLayout
+
+__all__ = ["compile_run", "wait_for_ranks", "write_first_index"]
+
+_LONGEST_WAIT = 10.0
+
+
+def compile_run(layout: RunLayout, *, seal: bool) -> RunIndex:
+    """Write the metrics files, the PROV-JSON and ``run.json`` of what the journals hold.
+
+    Args:
+        layout: The run.
+        seal: Remove the point logs of writers that can write no more, once the metrics files were
+            read back and counted and ``run.json`` says so. A crash at any moment leaves each value
+            in one of the two.
+
+    Raises:
+        StorageError: The disk did not take it; the journals and logs stand as they were.
+    """
+    try:
+        return _compile(layout, seal=seal)
+    except OSError as error:
+        raise StorageError(
+            f"the documents of {layout.directory} could not be written: {error.strerror or error}."
+            " Everything that was logged is in its journal folder: make room and call"
+            f" 'prov4ml recover {layout.directory}'"
+        ) from error
+
+
+def wait_for_ranks(layout: RunLayout, own: int, longest: float = _LONGEST_WAIT) -> None:
+    """Wait until every other rank that wrote has ended or died, at most ``longest`` [s].
+
+    Who is still writing then keeps its files; what it adds is compiled by the next query or
+    ``prov4ml recover``.
+    """
+    deadline = time.monotonic() + longest
+    while time.monotonic() < deadline:
+        ledger = open_ledger(layout)
+        finished = set(ledger.finished())
+        others = (journal.writer for journal in ledger.journals if journal.writer.rank != own)
+        if all(writer.forked or writer.stem in finished for writer in others):
+            return
+        time.sleep(0.05)
+
+
+def _compile(layout: RunLayout, *, seal: bool) -> RunIndex:
+    ledger = open_ledger(layout)
+    finished = ledger.finished() if seal else []
+    contents, covers = write_contents(ledger)
+    index = _index(layout, ledger.index, contents)
+    document = layout.directory / index.document
+    content = dumps(state(contents))
+    write_whole(document, content)
+    described = {
+        "path": index.document,
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+    sealed = sorted({*index.sealed, *finished})
+    index = dataclasses.replace(
+        index, sealed=sealed, covers=covers, files=[described, *index.files]
+    )
+    write_index(layout.index, index)
+    for stem in sealed:
+        layout.points_file(stem).unlink(missing_ok=True)
+    return index
+
+
+def _index(layout: RunLayout, old: RunIndex | None, contents: RunContents) -> RunIndex:
+    opened = next((r for _, r in contents.records if isinstance(r, Opened)), None)
+    times = intervals(contents).get(None)
+    known = old or RunIndex(
+        experiment=opened.experiment if opened else layout.directory.name,
+        run_id=opened.run_id if opened else "",
+        uuid=opened.uuid if opened else "",
+        document=f"prov_{layout.directory.name}.json",
+        status=contents.status,
+    )
+    return dataclasses.replace(
+        known,
+        status=contents.status,
+        started=timestamp(times.start) if times else None,
+        ended=timestamp(times.end) if times and times.end is not None else None,
+        ranks=sorted({writer.rank for writer in contents.writers}),
+        files=list(_files(contents)),
+    )
+
+
+def _files(contents: RunContents) -> Iterator[Mapping[str, Any]]:
+    """Return the files that the run owns; what was recorded twice stands as it was last."""
+    stored: dict[str, StoredFile] = {}
+    for _, record in contents.records:
+        for name in ("stored", "layers"):
+            file = getattr(record, name, None)
+            if file is not None:
+                stored[file.path] = file
+    owned: list[MetricsFile | StoredFile] = [*contents.files, *stored.values()]
+    for file in owned:
+        yield {"path": file.path, "size": file.size, "sha256": file.sha256}
+
+
+def write_first_index(layout: RunLayout, opened: Opened, settings: Mapping[str, Any]) -> None:
+    """Write ``run.json`` when a run opens, so that it can be found before its first snapshot.
+
+    Raises:
+        StorageError: The disk did not take it.
+    """
+    ledger_index = open_ledger(layout).index
+    fresh = RunIndex(
+        experiment=opened.experiment,
+        run_id=opened.run_id,
+        uuid=opened.uuid,
+        document=f"prov_{layout.directory.name}.json",
+        status=Status.RUNNING,
+        started=timestamp(opened.time),
+        settings=settings,
+    )
+    index = (
+        fresh if ledger_index is None else dataclasses.replace(ledger_index, status=Status.RUNNING)
+    )
+    try:
+        write_index(layout.index, index)
+    except OSError as error:
+        raise StorageError(
+            f"{layout.index} cannot be written: {error.strerror or error}"
+        ) from error

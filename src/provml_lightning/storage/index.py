@@ -1,0 +1,100 @@
+"""``run.json``: what a run is, which files it has, and what its documents cover."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from provml_lightning.domain.records import Status
+from provml_lightning.errors import MalformedDocumentError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["FORMAT", "RunIndex", "read_index", "write_index", "write_whole"]
+
+# History: 1 is the first.
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunIndex:
+    """The content of ``run.json``.
+
+    Attributes:
+        document: Name of the PROV-JSON.
+        sealed: Stems of the writers whose values are in the metrics files and nowhere else.
+        covers: For each writer's stem, the bytes of its journal [B] and the values of its point
+            log [1] that the documents hold.
+        files: Path, size [B] and SHA-256 of every file that the run has recorded.
+    """
+
+    experiment: str
+    run_id: str
+    uuid: str
+    document: str
+    status: Status
+    started: str | None = None
+    ended: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    ranks: list[int] = field(default_factory=list)
+    sealed: list[str] = field(default_factory=list)
+    covers: Mapping[str, list[int]] = field(default_factory=dict)
+    files: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+def read_index(path: Path) -> RunIndex | None:
+    """Return the index, or None where there is none yet.
+
+    Raises:
+        MalformedDocumentError: The file is not an index.
+        StorageError: A later version of the library wrote it, or it cannot be read.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+        version = content.pop("provml_run")
+        content["status"] = Status(content["status"])
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MalformedDocumentError(f"{path} is not the index of a run: {error!r}") from error
+    if version > FORMAT:
+        raise StorageError(f"{path} was written by a later version; update provml-lightning")
+    known = {name: content[name] for name in RunIndex.__dataclass_fields__ if name in content}
+    return RunIndex(**known)
+
+
+def write_index(path: Path, index: RunIndex) -> None:
+    """Write the index so that a reader sees the old one or the new one, never half of it.
+
+    Raises:
+        OSError: The disk did not take it.
+    """
+    content = {"provml_run": FORMAT, **asdict(index)}
+    write_whole(path, json.dumps(content, indent=1).encode() + b"\n")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name, make it durable, and rename it.
+
+    Raises:
+        OSError: The disk did not take it; the old file, if any, stands.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("xb") as file:  # exclusive: a planted link is not followed
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except FileExistsError:
+        temporary.unlink()
+        write_whole(path, content)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

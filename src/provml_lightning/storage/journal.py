@@ -1,0 +1,180 @@
+"""The journal: facts as lines of JSON, one file a process, appended and never changed.
+
+The first line says who writes; a line that was torn by a full disk or a killed process costs that
+line alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from provml_lightning.domain import records
+from provml_lightning.domain.reading import Writer
+from provml_lightning.domain.records import Record, Status, StoredFile
+from provml_lightning.errors import StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["FORMAT", "Journal", "JournalLines", "read_journal"]
+
+# History: 1 is the first.
+FORMAT = 1
+
+_KINDS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        records.Opened,
+        records.Series,
+        records.Parameter,
+        records.Artifact,
+        records.Model,
+        records.ModelVersion,
+        records.Dataset,
+        records.Note,
+        records.Ended,
+        records.Resumed,
+    )
+}
+
+
+class Journal:
+    """The writing end; every call is one write of one line, or an OSError."""
+
+    def __init__(self, path: Path, writer: Writer) -> None:
+        """Make the file, which must not exist, and say who writes.
+
+        Raises:
+            FileExistsError: Another process has this name.
+            OSError: The file cannot be made or the first line not be written.
+        """
+        self.path = path
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        self._file = os.open(path, flags, 0o666)
+        self._torn = False
+        self._append("Writer", {"format": FORMAT, **dataclasses.asdict(writer)})
+
+    def append(self, record: Record) -> None:
+        """Write a fact; on return it outlives this process.
+
+        Raises:
+            OSError: It was not written whole; the reader skips what was.
+        """
+        self._append(type(record).__name__, _shallow(record))
+
+    def sync(self) -> None:
+        """Make what was written outlive the machine."""
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _append(self, kind: str, fields: Mapping[str, Any]) -> None:
+        line = (
+            json.dumps({"kind": kind, **_encoded(fields)}, separators=(",", ":")).encode() + b"\n"
+        )
+        if self._torn:
+            line = b"\n" + line
+        written = os.write(self._file, line)
+        self._torn = written < len(line)
+        if self._torn:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class JournalLines:
+    """A journal as it was read: who wrote, what, and how many lines were torn [1]."""
+
+    writer: Writer
+    records: tuple[Record, ...]
+    torn: int
+    size: int
+
+
+def read_journal(path: Path) -> JournalLines | None:
+    """Return what a journal holds, or None where not even its first line is whole.
+
+    Raises:
+        StorageError: It cannot be read, or was written by a later version of the library.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror or error}") from error
+    # What stands behind the last line break is a call that has not returned: no line yet.
+    lines = list(_objects(content[: content.rfind(b"\n") + 1]))
+    head = next((line for line in lines if line and line.get("kind") == "Writer"), None)
+    if head is None:
+        return None
+    if head.pop("format") > FORMAT:
+        raise StorageError(f"{path} was written by a later version; update provml-lightning")
+    writer = Writer(**{name: value for name, value in head.items() if name != "kind"})
+    found = [_record(line) for line in lines if line and line.get("kind") != "Writer"]
+    torn = sum(line is None for line in lines) + sum(record is None for record in found)
+    return JournalLines(writer, tuple(filter(None, found)), torn, len(content))
+
+
+def _objects(content: bytes) -> Iterator[dict[str, Any] | None]:
+    for line in content.split(b"\n"):
+        if not line:
+            continue
+        try:
+            value = json.loads(line)
+        except ValueError:
+            value = None
+        yield value if isinstance(value, dict) else None
+
+
+def _shallow(record: Record) -> dict[str, Any]:
+    values = ((field.name, getattr(record, field.name)) for field in dataclasses.fields(record))
+    return {name: value for name, value in values if value is not None}
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": repr(value)}
+    if isinstance(value, datetime):
+        return {"$time": value.isoformat()}
+    if isinstance(value, StoredFile):
+        return dataclasses.asdict(value)
+    if isinstance(value, Mapping):
+        return {str(key): _encoded(item) for key, item in value.items()}
+    return value
+
+
+def _decoded(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"$float"}:
+        return float(value["$float"])
+    if value.keys() == {"$time"}:
+        return datetime.fromisoformat(value["$time"])
+    return {key: _decoded(item) for key, item in value.items()}
+
+
+def _record(line: dict[str, Any]) -> Record | None:
+    """Return the fact of a line; None for one that this version does not know."""
+    kind = _KINDS.get(line.pop("kind", ""))
+    if kind is None:
+        return None
+    fields = {name: _decoded(value) for name, value in line.items()}
+    for name in ("stored", "original", "layers"):
+        if name in fields:
+            fields[name] = StoredFile(**fields[name])
+    if "status" in fields:
+        fields["status"] = Status(fields["status"])
+    try:
+        record: Record = kind(**fields)
+    except TypeError:
+        return None
+    return record

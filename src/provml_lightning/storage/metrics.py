@@ -1,0 +1,227 @@
+"""All values of a run: from every writer's point log into the metrics files, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from provml_lightning.domain.reading import MetricKey, MetricSeries, MetricsFile, stem
+from provml_lightning.domain.records import Series
+from provml_lightning.errors import StorageError
+from provml_lightning.storage.formats.base import Block, MetricsFormat, block_order, name_order
+from provml_lightning.storage.sorting import SortedPoints, read_number, sorted_points
+from provml_lightning.storage.summary import Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from provml_lightning.storage.journal import JournalLines
+    from provml_lightning.storage.layout import RunLayout
+    from provml_lightning.storage.sorting import Records
+
+__all__ = ["Compiled", "Source", "open_sources", "read_blocks", "summarise", "write_metrics"]
+
+_ROWS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A writer whose values are in its point log: its series by name."""
+
+    rank: int
+    segment: int
+    path: Path
+    series: Mapping[MetricKey, Series]
+
+    @property
+    def stem(self) -> str:
+        """The name that this writer's files share."""
+        return stem(self.rank, self.segment)
+
+
+def open_sources(
+    layout: RunLayout, journals: Iterable[JournalLines], sealed: Sequence[str]
+) -> list[Source]:
+    """Return the writers whose values are not in the metrics files for good."""
+    sources = []
+    for journal in journals:
+        writer = journal.writer
+        path = layout.points_file(writer.stem)
+        if writer.stem in sealed or not path.exists():
+            continue
+        series = {
+            MetricKey(record.key, record.context, record.source): record
+            for record in journal.records
+            if isinstance(record, Series)
+        }
+        sources.append(Source(writer.rank, writer.segment, path, series))
+    return sources
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What the metrics of a run came to.
+
+    Attributes:
+        covers: For each writer with a log, how many of its values are in it [1].
+    """
+
+    files: list[MetricsFile]
+    series: list[MetricSeries]
+    covers: dict[str, int]
+
+
+def write_metrics(
+    layout: RunLayout, sources: Sequence[Source], sealed: Sequence[str], form: MetricsFormat
+) -> Compiled:
+    """Write one file a context, with the values of every writer; old files are replaced whole.
+
+    Raises:
+        OSError: The disk did not take them; the old files stand.
+        StorageError: A file reads back with another number of rows than was written.
+    """
+
+    def write(path: Path, blocks: Iterator[Block]) -> int | None:
+        return _write_whole(path, blocks, form) or None
+
+    return _compile(layout, sources, sealed, form, write)
+
+
+def summarise(
+    layout: RunLayout, sources: Sequence[Source], sealed: Sequence[str], form: MetricsFormat
+) -> Compiled:
+    """Return what :func:`write_metrics` would, reading only; a series has a path if its file is."""
+
+    def look(path: Path, blocks: Iterator[Block]) -> int | None:
+        for _ in blocks:
+            pass
+        return form.count(path) if path.exists() else None
+
+    return _compile(layout, sources, sealed, form, look)
+
+
+def _compile(
+    layout: RunLayout,
+    sources: Sequence[Source],
+    sealed: Sequence[str],
+    form: MetricsFormat,
+    settle: Callable[[Path, Iterator[Block]], int | None],
+) -> Compiled:
+    """Take every context's values past ``settle``, which returns the rows of its file, if any."""
+    compiled = Compiled([], [], {})
+    with ExitStack() as stack:
+        logs = [(source, stack.enter_context(sorted_points(source.path))) for source in sources]
+        for source, points in logs:
+            numbers = (record.number for record in source.series.values())
+            compiled.covers[source.stem] = sum(points.counts.get(number, 0) for number in numbers)
+        for context in _contexts(layout, sources, form):
+            summary = Summary()
+            path = layout.metrics_file(context, form.suffix)
+            rows = settle(path, summary.watch(_merged(path, context, logs, sealed, form)))
+            if rows is not None:
+                compiled.files.append(_described(layout, path, context, rows, form))
+            compiled.series.extend(summary.series(layout.relative(path) if rows else None))
+    return compiled
+
+
+def read_blocks(
+    layout: RunLayout,
+    name: MetricKey,
+    sources: Sequence[Source],
+    sealed: Sequence[str],
+    form: MetricsFormat,
+) -> Iterator[Block]:
+    """Return one metric's values, those in the metrics file and those that wait in a log."""
+    path = layout.metrics_file(name.context, form.suffix)
+    stored = _only_sealed(form.read(path, name), sealed) if path.exists() else iter(())
+    waiting = [
+        _block(name, record.unit, source, records)
+        for source in sources
+        if (record := source.series.get(name)) is not None
+        for records in read_number(source.path, record.number)
+        if len(records)
+    ]
+    yield from heapq.merge(stored, waiting, key=block_order)
+
+
+def _contexts(
+    layout: RunLayout, sources: Sequence[Source], form: MetricsFormat
+) -> list[str | None]:
+    found = {name.context for source in sources for name in source.series}
+    if layout.metrics.is_dir():
+        for path in layout.metrics.glob(f"*{form.suffix}"):
+            first = next(iter(form.scan(path)), None)
+            found |= {first.name.context} if first else set()
+    return sorted(found, key=lambda context: (context is not None, context or ""))
+
+
+def _merged(
+    path: Path,
+    context: str | None,
+    logs: Sequence[tuple[Source, SortedPoints]],
+    sealed: Sequence[str],
+    form: MetricsFormat,
+) -> Iterator[Block]:
+    streams = [_from_log(source, points, context) for source, points in logs]
+    if sealed and path.exists():
+        streams.insert(0, _only_sealed(form.scan(path), sealed))
+    return heapq.merge(*streams, key=block_order)
+
+
+def _from_log(source: Source, points: SortedPoints, context: str | None) -> Iterator[Block]:
+    names = (name for name in source.series if name.context == context)
+    for name in sorted(names, key=name_order):
+        record = source.series[name]
+        if record.number not in points.counts:
+            continue
+        for records in points.read(record.number, _ROWS):
+            yield _block(name, record.unit, source, records)
+
+
+def _block(name: MetricKey, unit: str | None, source: Source, records: Records) -> Block:
+    columns = (records[column].copy() for column in ("time", "step", "epoch", "value"))
+    return Block(name, unit, source.rank, source.segment, *columns)
+
+
+def _only_sealed(blocks: Iterable[Block], sealed: Sequence[str]) -> Iterator[Block]:
+    """Return the blocks whose writers have no log any more."""
+    return (block for block in blocks if stem(block.rank, block.segment) in sealed)
+
+
+def _write_whole(path: Path, blocks: Iterable[Block], form: MetricsFormat) -> int:
+    """Write under a temporary name, read back, count, make durable, rename."""
+    path.parent.mkdir(exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        rows = form.write(temporary, blocks)
+        found = form.count(temporary)
+        if found != rows:
+            raise StorageError(f"{path}: {rows} values were written and {found} read back")
+        if not rows:
+            return 0
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return rows
+
+
+def _described(
+    layout: RunLayout, path: Path, context: str | None, rows: int, form: MetricsFormat
+) -> MetricsFile:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return MetricsFile(
+        path=layout.relative(path),
+        context=context,
+        rows=rows,
+        size=path.stat().st_size,
+        sha256=digest,
+        media_type=form.media_type,
+    )

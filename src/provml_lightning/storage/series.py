@@ -1,0 +1,50 @@
+"""One metric of a run as a table, wherever its values lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from provml_lightning.storage.contents import open_ledger
+from provml_lightning.storage.metrics import read_blocks
+from provml_lightning.storage.point_log import ABSENT
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from provml_lightning.domain.reading import MetricKey
+    from provml_lightning.storage.layout import RunLayout
+
+__all__ = ["read_series"]
+
+
+def read_series(layout: RunLayout, name: MetricKey) -> pa.Table:
+    """Return a metric's values in the order in which each process logged them.
+
+    Returns:
+        Columns step, epoch, value, timestamp [µs, UTC], rank; no rows where there is no such
+        metric.
+
+    Raises:
+        StorageError: A file of the run cannot be read.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    ledger = open_ledger(layout)
+    blocks = list(read_blocks(layout, name, ledger.sources, ledger.sealed, ledger.form))
+
+    def column(field: str, kind: str) -> np.ndarray:
+        parts = [getattr(block, field) for block in blocks]
+        return np.concatenate(parts) if parts else np.empty(0, kind)
+
+    step, epoch = column("step", "i8"), column("epoch", "i8")
+    rank = np.repeat([block.rank for block in blocks], [len(block.value) for block in blocks])
+    return pa.table(
+        {
+            "step": pa.array(step, mask=step == ABSENT),
+            "epoch": pa.array(epoch, mask=epoch == ABSENT),
+            "value": pa.array(column("value", "f8")),
+            "timestamp": pa.array(column("time", "i8") // 1000).cast(pa.timestamp("us", "UTC")),
+            "rank": pa.array(rank.astype("i4")),
+        }
+    )

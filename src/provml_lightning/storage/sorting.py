@@ -1,0 +1,150 @@
+"""A point log sorted by series, in bounded memory and linear time."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from provml_lightning.storage.point_log import MARK, RECORD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import numpy as np
+    import numpy.typing as npt
+
+    Records = npt.NDArray[np.void]
+
+__all__ = ["SortedPoints", "count_points", "read_number", "sorted_points"]
+
+_CHUNK = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class SortedPoints:
+    """The values of one point log, those of each series together.
+
+    Attributes:
+        counts: Values of each series, by its number [1].
+    """
+
+    counts: dict[int, int]
+    _starts: dict[int, int]
+    _file: int
+
+    def read(self, number: int, rows: int) -> Iterator[Records]:
+        """Return a series' records, at most ``rows`` at a time."""
+        start, count = self._starts[number], self.counts[number]
+        for first in range(0, count, rows):
+            yield _read(self._file, start + first, min(rows, count - first))
+
+
+@contextmanager
+def sorted_points(path: Path) -> Iterator[SortedPoints]:
+    """Sort a point log into a temporary file beside it, which is gone afterwards.
+
+    Every record is read twice and written once; memory holds one chunk of 200 000 records.
+
+    Raises:
+        OSError: The log cannot be read, or the disk has no room for the sorted copy.
+    """
+    counts = _counts(path)
+    starts: dict[int, int] = {}
+    total = 0
+    for number in sorted(counts):
+        starts[number] = total
+        total += counts[number]
+    with tempfile.TemporaryFile(dir=path.parent, prefix=".sorted-") as target:
+        _scatter(path, target.fileno(), dict(starts))
+        yield SortedPoints(counts, starts, target.fileno())
+
+
+def count_points(path: Path) -> int:
+    """Return how many whole records a point log holds [1]; 0 where there is none."""
+    try:
+        return sum(len(chunk) for chunk in _chunks(path))
+    except FileNotFoundError:
+        return 0
+
+
+def read_number(path: Path, number: int) -> Iterator[Records]:
+    """Return the records of one series in the order in which they were logged."""
+    for chunk in _chunks(path):
+        yield chunk[chunk["number"] == number]
+
+
+def record_type() -> Any:
+    """Return the NumPy type of a record, the same bytes as ``point_log.RECORD``."""
+    import numpy as np
+
+    return np.dtype(
+        [
+            ("time", "<i8"),
+            ("step", "<i8"),
+            ("epoch", "<i8"),
+            ("value", "<f8"),
+            ("number", "<u4"),
+            ("mark", "<u4"),
+        ]
+    )
+
+
+def _chunks(path: Path) -> Iterator[Records]:
+    """Return the whole records; those of a call that was killed half-way have no mark."""
+    import numpy as np
+
+    with path.open("rb", buffering=0) as file:
+        while content := file.read(_CHUNK * RECORD.size):
+            usable = len(content) - len(content) % RECORD.size
+            records = np.frombuffer(content[:usable], record_type())
+            yield records[(records["mark"] == MARK) & (records["number"] > 0)]
+
+
+def _counts(path: Path) -> dict[int, int]:
+    import numpy as np
+
+    counts: dict[int, int] = {}
+    for chunk in _chunks(path):
+        numbers, found = np.unique(chunk["number"], return_counts=True)
+        for number, count in zip(numbers.tolist(), found.tolist(), strict=True):
+            counts[number] = counts.get(number, 0) + count
+    return counts
+
+
+def _scatter(path: Path, target: int, cursors: dict[int, int]) -> None:
+    import numpy as np
+
+    for chunk in _chunks(path):
+        if not len(chunk):
+            continue
+        ordered = chunk[np.argsort(_narrow(chunk["number"]), kind="stable")]
+        numbers = ordered["number"]
+        starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
+        for start, stop in zip(starts, [*starts[1:], len(ordered)], strict=True):
+            number = int(numbers[start])
+            _write(target, ordered[start:stop], cursors[number])
+            cursors[number] += stop - start
+
+
+def _narrow(numbers: Any) -> Any:
+    """Return numbers as 16 bits where they fit: NumPy sorts those by radix, ten times faster."""
+    return numbers.astype("<u2") if not len(numbers) or numbers.max() < 2**16 else numbers
+
+
+def _write(file: int, records: Records, start: int) -> None:
+    content = memoryview(records.tobytes())
+    offset = start * RECORD.size
+    while content:
+        written = os.pwrite(file, content, offset)
+        content, offset = content[written:], offset + written
+
+
+def _read(file: int, start: int, count: int) -> Records:
+    import numpy as np
+
+    content = os.pread(file, count * RECORD.size, start * RECORD.size)
+    return np.frombuffer(content, record_type())
