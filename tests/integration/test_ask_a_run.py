@@ -72,7 +72,7 @@ def _log(run: Run) -> None:
 
 def test_a_killed_run_answers_with_everything_it_logged(killed: Path) -> None:
     for source in (killed, next(killed.glob("prov_*.json"))):
-        with pytest.warns(IncompleteRunWarning, match="has no end") as caught:
+        with pytest.warns(IncompleteRunWarning, match="is incomplete") as caught:
             frame = get_metric(source, "loss", "Training")
         assert len(caught) == 1
         assert caught[0].filename == __file__

@@ -83,11 +83,16 @@ def is_document_name(name: str) -> bool:
 
 
 def _from_file(path: Path) -> Document:
-    _check_size(path.stat().st_size, str(path))
-    return _document(_parse(path.read_bytes(), str(path)), str(path), folder=path.absolute().parent)
+    try:
+        _check_size(path.stat().st_size, str(path))
+        data = path.read_bytes()
+    except OSError as error:
+        raise QueryError(f"{path} cannot be read: {error.strerror or error}") from error
+    return _document(_parse(data, str(path)), str(path), folder=path.absolute().parent)
 
 
 def _from_archive(path: Path) -> Document:
+    import zlib
     from zipfile import BadZipFile, ZipFile
 
     try:
@@ -96,8 +101,8 @@ def _from_archive(path: Path) -> Document:
             inner = _only(names, str(path))
             _check_size(archive.getinfo(inner).file_size, f"{path}/{inner}")
             data = _parse(archive.read(inner), f"{path}/{inner}")
-    except BadZipFile as error:
-        raise MalformedDocumentError(f"{path} is not a ZIP file: {error}") from error
+    except (BadZipFile, OSError, RuntimeError, zlib.error) as error:  # RuntimeError: encrypted
+        raise MalformedDocumentError(f"{path} cannot be read as a ZIP file: {error}") from error
     folder = PurePosixPath(inner).parent
     return _document(data, f"{path}/{inner}", folder=folder, archive=path.absolute())
 
@@ -142,8 +147,8 @@ def _compiled(layout: RunLayout) -> Document:
 
     contents = read_contents(layout)
     warnings.warn(
-        f"{layout.directory} has no end (it is {contents.status}): answered from its journal."
-        " 'prov4ml recover' writes its documents",
+        f"{layout.directory} is {contents.status}, and its documents lack what was logged last:"
+        " answered from its journal. 'prov4ml recover' brings them up to date",
         IncompleteRunWarning,
         stacklevel=4,  # over load and the question to the one who asked
     )

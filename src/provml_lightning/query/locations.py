@@ -43,19 +43,20 @@ def locate(document: Document, path: str) -> Path | io.BytesIO:
 
 
 def _candidates(document: Document, path: PurePath) -> Iterator[tuple[PurePath, PurePath]]:
-    here = Path.cwd()
     if path.is_absolute():
         yield PurePath(path.anchor), path
         path = path.relative_to(path.anchor)
     if document.folder is None:
-        yield here, path
+        yield Path.cwd(), path
         for folder in _experiment_folders(document):
-            yield from _from_folder(here / folder, path, own=document.dialect.paths_from_document)
+            yield from _from_folder(
+                Path.cwd() / folder, path, own=document.dialect.paths_from_document
+            )
     elif document.dialect.paths_from_document:
         yield document.folder, path
     else:
         yield from _from_folder(document.folder, path)
-        yield here, path
+        yield Path.cwd(), path
 
 
 def _from_folder(
@@ -80,18 +81,20 @@ def _experiment_folders(document: Document) -> list[str]:
 
 
 def _in_archive(document: Document, archive: Path, path: str) -> io.BytesIO:
-    from zipfile import ZipFile
+    import zlib
+    from zipfile import BadZipFile, ZipFile
 
-    tried: list[str] = []
-    with ZipFile(archive) as opened:
-        names = set(opened.namelist())
-        folder = document.folder or PurePosixPath()
-        own = document.dialect.paths_from_document
-        for base, relative in _from_folder(folder, _parts(path), own=own):
-            tried.append(f"{archive}/{PurePosixPath(base, relative)}")
-            if (name := str(PurePosixPath(base, relative))) in names:
+    folder = document.folder or PurePosixPath()
+    ways = _from_folder(folder, _parts(path), own=document.dialect.paths_from_document)
+    tried = [str(PurePosixPath(base, relative)) for base, relative in ways]
+    try:
+        with ZipFile(archive) as opened:
+            names = set(opened.namelist())
+            for name in filter(names.__contains__, tried):
                 return io.BytesIO(opened.read(name))
-    raise _nowhere(document, path, tried)
+    except (BadZipFile, OSError, RuntimeError, zlib.error) as error:  # RuntimeError: encrypted
+        raise SeriesUnavailableError(f"{path} in {archive} cannot be read: {error}") from error
+    raise _nowhere(document, path, [f"{archive}/{name}" for name in tried])
 
 
 def _parts(path: str) -> PurePath:

@@ -85,7 +85,10 @@ def _from_storage(directory: Path, name: MetricKey) -> pd.DataFrame:
     from provml_lightning.storage.layout import RunLayout
     from provml_lightning.storage.series import read_series as read_stored
 
-    return from_arrow(read_stored(RunLayout(directory), name))
+    table = read_stored(RunLayout(directory), name)
+    if not table.num_rows:
+        raise SeriesUnavailableError(f"the files of {directory} have no value of {name.key!r}")
+    return from_arrow(table)
 
 
 def _without(found: Path, path: str) -> Path:

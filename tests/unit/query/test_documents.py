@@ -59,7 +59,7 @@ def test_an_archive_holds_one_document(tmp_path: Path) -> None:
         archive.writestr("prov/e_0/prov_e.json", EMPTY)
     assert list_activities(path) == ["a"]
     path.write_bytes(b"no archive")
-    with pytest.raises(MalformedDocumentError, match=r"run\.zip is not a ZIP file"):
+    with pytest.raises(MalformedDocumentError, match=r"run\.zip cannot be read as a ZIP file"):
         list_activities(path)
 
 
