@@ -152,6 +152,24 @@ def test_a_run_answers_alike_moved_zipped_and_from_elsewhere(
         pd.testing.assert_frame_equal(get_metric(source, "loss", "Training"), expected)
 
 
+def test_every_name_is_found_again_and_only_that_one(run: Run) -> None:
+    names = ["", " ", "loss", "Loss", "val/loss", "a:b", "a_b", "ünï ☃", 'q"uote\n', "..", "None"]
+    contexts = [None, "Training", "own/ctx", "b"]
+    sources = [None, "None", "", "nvml"]
+    keys = [(name, context, source) for name in names for context in contexts for source in sources]
+    for number, (name, context, source) in enumerate(keys):
+        run.record_metric(name, number, context, number, source)
+    run.close()
+    table = list_metrics(run.directory)
+    assert len(table) == len(keys)
+    for identifier, row in zip(table["id"], table.to_dict("records"), strict=True):
+        key = (row["label"], row["context"], row["source"])
+        assert get_metric(run.directory, identifier)["value"].tolist() == [keys.index(key)]
+    assert get_metric(run.directory, "a:b", "own/ctx", "nvml")["step"].tolist() == [
+        keys.index(("a:b", "own/ctx", "nvml"))
+    ]
+
+
 def _contents(folder: Path) -> dict[str, tuple[int, bytes]]:
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path): (os.stat(path).st_mtime_ns, path.read_bytes()) for path in files}  # noqa: PTH116
