@@ -1,0 +1,115 @@
+"""Where a new file lies: under a name of its own, and only once it is whole."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provml_lightning.errors import RecordError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["free_name", "storage_error", "written_whole"]
+
+
+def free_name(folder: Path, wanted: str, *, is_folder: bool = False) -> Path:
+    """Return an unused path in ``folder``: ``wanted``, or the like with ``-2``, ``-3`` and so on.
+
+    The number stands before the suffix (``.tar.gz`` counts as one), of a folder at the end. The
+    path is reserved with an empty file (or folder), which only one process can make; what is
+    written there replaces it. ``folder`` is made where it is missing.
+
+    Raises:
+        RecordError: ``wanted`` is not one name: empty, ``..``, or with a separator.
+        StorageError: Nothing can be made in ``folder``.
+    """
+    if wanted in {"", ".", ".."} or Path(wanted).name != wanted:
+        raise RecordError(f"{wanted!r} cannot be the name of a file; encode it with file_name()")
+    stem, suffix = (wanted, "") if is_folder else _split(wanted)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = {path.name for path in folder.iterdir()}
+        for number in count(1):
+            name = wanted if number == 1 else f"{stem}-{number}{suffix}"
+            if name not in taken and _reserved(folder / name, is_folder=is_folder):
+                return folder / name
+    except OSError as error:
+        raise storage_error(folder, "make a file in it", error) from error
+    raise AssertionError  # count() does not end
+
+
+@contextmanager
+def written_whole(destination: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``destination`` that takes its place when the block ends.
+
+    The temporary name is hidden and ends in ``.partial``: what a killed process leaves there
+    never looks whole. After an exception nothing of either is left, neither the part that was
+    written nor an empty reservation; an older file at ``destination`` stays as it was.
+    """
+    temporary = destination.with_name(f".{destination.name[:80]}.{secrets.token_hex(6)}.partial")
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield temporary
+        _take_place(temporary, destination)
+    except BaseException:
+        _remove(temporary)
+        _drop_reservation(destination)
+        raise
+
+
+def storage_error(path: Path, purpose: str, error: OSError) -> StorageError:
+    """Return ``error`` as ours, with the path, what was tried and what to look at."""
+    return StorageError(
+        f"{error.filename or path}: cannot {purpose} ({error.strerror or error}); check that it"
+        " exists, its permissions and the free space of its disk"
+    )
+
+
+def _split(name: str) -> tuple[str, str]:
+    stem, suffix = os.path.splitext(name)  # noqa: PTH122  Path.stem drops a trailing dot
+    if stem.endswith(".tar"):
+        return stem.removesuffix(".tar"), ".tar" + suffix
+    return stem, suffix
+
+
+def _reserved(path: Path, *, is_folder: bool) -> bool:
+    try:
+        if is_folder:
+            path.mkdir()
+        else:
+            path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _take_place(temporary: Path, destination: Path) -> None:
+    try:
+        temporary.replace(destination)
+    except OSError:  # a reservation of the other kind; on Windows any folder that is there
+        _drop_reservation(destination)
+        temporary.replace(destination)
+
+
+def _drop_reservation(path: Path) -> None:
+    with suppress(OSError):
+        found = path.lstat()
+        if stat.S_ISDIR(found.st_mode):
+            path.rmdir()  # removes an empty folder alone
+        elif stat.S_ISREG(found.st_mode) and found.st_size == 0:
+            path.unlink()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
