@@ -85,6 +85,7 @@ def test_a_long_patch_is_cut_at_a_line_and_says_so(repository: Path) -> None:
     ("url", "shown"),
     [
         ("https://bob:s3cret@example.org/a.git", "https://***@example.org/a.git"),
+        ("https://bob:s3@cret@example.org/a.git", "https://***@example.org/a.git"),
         ("https://s3cret@example.org/a.git", "https://***@example.org/a.git"),
         ("git@example.org:a/b.git", "git@example.org:a/b.git"),
     ],
