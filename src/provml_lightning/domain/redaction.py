@@ -15,7 +15,7 @@ MASK = "***"
 _NAME = (
     r"[\w.-]*(?:token|passw(?:or)?d|passwd|secret|api[_-]?key|access[_-]?key|credential|auth)\w*"
 )
-_URL_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/@\s]+@", re.IGNORECASE)
+_URL_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s]+@", re.IGNORECASE)
 _ASSIGNED = re.compile(
     rf"(?P<name>{_NAME})(?P<sep>\s*[=:]\s*)(?P<value>\"[^\"]*\"|'[^']*'|\S+)", re.IGNORECASE
 )
