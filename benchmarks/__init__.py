@@ -1,0 +1,1 @@
+"""The budgets, measured: ``python -m benchmarks [names…] [--quick]``."""

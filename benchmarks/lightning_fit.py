@@ -1,0 +1,147 @@
+"""What the logger costs a Lightning fit that logs five metrics every step."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.measuring import Times, in_fresh_process, interleave, over
+from benchmarks.rows import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["measure"]
+
+OURS = "ProvMLLogger"
+NONE = "logger=False"
+IDLE = "a logger that does nothing"
+CSV = "CSVLogger"
+TENSORBOARD = "TensorBoardLogger"
+
+RATIO_BUDGETS = {NONE: 1.02, IDLE: None, CSV: 1.0, TENSORBOARD: 1.0}
+
+
+def measure(*, quick: bool) -> list[Row]:
+    """Return the time of a fit [s], its loop alone and whole, against other loggers.
+
+    Without a logger Lightning leaves out work of its own: it gathers no metrics for one. The
+    logger that does nothing has that work, so the ratio to it is what the logger itself costs.
+    """
+    rounds, steps = (1, 50) if quick else (8, 2_000)
+    found = in_fresh_process(contend, rounds=rounds, steps=steps)
+    return [
+        Row(
+            what=f"{OURS}, {steps} steps, {part}, {clock}",
+            measured=(measured := _column(found[part][OURS], clock)),
+            unit="s",
+            against=against,
+            ratios=over(measured, _column(found[part][against], clock)),
+            ratio_budget=most,
+        )
+        for part in ("loop", "whole fit")
+        for clock in Times._fields
+        for against, most in RATIO_BUDGETS.items()
+    ]
+
+
+def _column(times: list[list[float]], clock: str) -> list[float]:
+    return [getattr(Times(*each), clock) for each in times]
+
+
+def contend(rounds: int, steps: int) -> dict[str, dict[str, list[Times]]]:
+    """Fit with every logger in turn; return the times of the loop and of the whole fit."""
+    loops: dict[str, list[Times]] = {}
+    wholes = interleave(
+        {
+            name: partial(_fit, build, steps, loops.setdefault(name, []))
+            for name, build in _loggers().items()
+        },
+        rounds,
+    )
+    return {"loop": {name: times[1:] for name, times in loops.items()}, "whole fit": wholes}
+
+
+def _loggers() -> dict[str, Callable[[], Any]]:
+    from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+    from lightning.pytorch.loggers.logger import DummyLogger
+
+    from provml_lightning import ProvMLLogger
+
+    return {
+        OURS: lambda: ProvMLLogger(save_dir="ours"),
+        NONE: lambda: False,
+        IDLE: DummyLogger,
+        CSV: lambda: CSVLogger("csv"),
+        TENSORBOARD: lambda: TensorBoardLogger("tensorboard"),
+    }
+
+
+def _fit(build: Callable[[], Any], steps: int, loops: list[Times]) -> Times:
+    """Fit a linear model; put the time of the loop into a list, return that of the whole fit."""
+    import lightning.pytorch as pl
+    import torch
+
+    warnings.simplefilter("ignore")
+    torch.manual_seed(0)
+    data = torch.utils.data.TensorDataset(
+        torch.rand(16 * steps, 64), torch.randint(0, 10, (16 * steps,))
+    )
+    trainer = pl.Trainer(
+        logger=build(),
+        max_epochs=1,
+        log_every_n_steps=1,
+        accelerator="cpu",
+        enable_progress_bar=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+    )
+    model, loader = _model(loops), torch.utils.data.DataLoader(data, batch_size=16)
+    start = _now()
+    trainer.fit(model, loader)
+    return _since(start)
+
+
+def _model(loops: list[Times]) -> Any:
+    import lightning.pytorch as pl
+    import torch
+    from typing_extensions import override
+
+    class Digits(pl.LightningModule):
+        """A linear model of 64 inputs and 10 classes."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(64, 10)
+
+        @override
+        def training_step(self, batch: Any, _: int) -> Any:
+            x, y = batch
+            loss = torch.nn.functional.cross_entropy(self.layer(x), y)
+            self.log_dict({f"loss_{number}": loss for number in range(5)})
+            return loss
+
+        @override
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.01)
+
+        @override
+        def on_train_epoch_start(self) -> None:
+            self.start = _now()
+
+        @override
+        def on_train_epoch_end(self) -> None:
+            loops.append(_since(self.start))
+
+    return Digits()
+
+
+def _now() -> Times:
+    return Times(time.perf_counter(), time.process_time())
+
+
+def _since(start: Times) -> Times:
+    now = _now()
+    return Times(now.wall - start.wall, now.cpu - start.cpu)
