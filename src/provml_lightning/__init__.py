@@ -1,1 +1,93 @@
-"""Provenance of machine learning runs, recorded as it happens and stated in W3C PROV."""
+"""Provenance of machine learning runs, recorded as it happens and stated in W3C PROV.
+
+Names are resolved on first use (PEP 562), so that importing the package loads neither torch nor
+Lightning nor pandas.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from provml_lightning.__about__ import __version__
+
+if TYPE_CHECKING:
+    from provml_lightning.api.measures import log_current_execution_time
+    from provml_lightning.api.models import log_dataset, log_model, save_model_version
+    from provml_lightning.api.records import log_artifact, log_metric, log_param
+    from provml_lightning.api.runs import end_run, start_run
+    from provml_lightning.domain.context import Context
+    from provml_lightning.domain.settings import CompressorType, MetricsType
+    from provml_lightning.loggers.provml import ProvMLLogger
+    from provml_lightning.query import (
+        get_metric,
+        get_parameter,
+        list_activities,
+        list_entities,
+        list_metric_paths,
+        list_metrics,
+        list_parameters,
+        list_provjson_in_proj,
+        list_runs_in_proj,
+    )
+
+__all__ = [
+    "CompressorType",
+    "Context",
+    "MetricsType",
+    "ProvMLLogger",
+    "__version__",
+    "end_run",
+    "get_metric",
+    "get_parameter",
+    "list_activities",
+    "list_entities",
+    "list_metric_paths",
+    "list_metrics",
+    "list_parameters",
+    "list_provjson_in_proj",
+    "list_runs_in_proj",
+    "log_artifact",
+    "log_current_execution_time",
+    "log_dataset",
+    "log_metric",
+    "log_model",
+    "log_param",
+    "save_model_version",
+    "start_run",
+]
+
+_HOMES = {
+    "api.measures": ("log_current_execution_time",),
+    "api.models": ("log_dataset", "log_model", "save_model_version"),
+    "api.records": ("log_artifact", "log_metric", "log_param"),
+    "api.runs": ("end_run", "start_run"),
+    "domain.context": ("Context",),
+    "domain.settings": ("CompressorType", "MetricsType"),
+    "loggers.provml": ("ProvMLLogger",),
+    "query": (
+        "get_metric",
+        "get_parameter",
+        "list_activities",
+        "list_entities",
+        "list_metric_paths",
+        "list_metrics",
+        "list_parameters",
+        "list_provjson_in_proj",
+        "list_runs_in_proj",
+    ),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name's module when the name is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,1 +1,1 @@
-"""The prov4ml verbs: each builds a record and hands it to the current run."""
+"""The calls that users make on the current run."""

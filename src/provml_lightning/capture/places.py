@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -16,7 +17,7 @@ from provml_lightning.errors import RecordError, StorageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["free_name", "storage_error", "written_whole"]
+__all__ = ["free_name", "next_version", "storage_error", "written_whole"]
 
 
 def free_name(folder: Path, wanted: str, *, is_folder: bool = False) -> Path:
@@ -40,6 +41,25 @@ def free_name(folder: Path, wanted: str, *, is_folder: bool = False) -> Path:
             name = wanted if number == 1 else f"{stem}-{number}{suffix}"
             if name not in taken and _reserved(folder / name, is_folder=is_folder):
                 return folder / name
+    except OSError as error:
+        raise storage_error(folder, "make a file in it", error) from error
+    raise AssertionError  # count() does not end
+
+
+def next_version(folder: Path, stem: str) -> Path:
+    """Reserve ``<stem>_<n>.pt`` in ``folder``, n being the highest plus one, from 0.
+
+    Raises:
+        StorageError: Nothing can be made in ``folder``.
+    """
+    numbered = re.compile(re.escape(stem) + r"_(\d+)\.pt")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        found = (numbered.fullmatch(path.name) for path in folder.iterdir())
+        for number in count(max((int(match[1]) for match in found if match), default=-1) + 1):
+            path = folder / f"{stem}_{number}.pt"
+            if _reserved(path, is_folder=False):
+                return path
     except OSError as error:
         raise storage_error(folder, "make a file in it", error) from error
     raise AssertionError  # count() does not end

@@ -19,14 +19,15 @@ _LONGEST = 150
 _EMPTY = "~"  # no encoding yields it: a tilde in a name becomes %7e
 
 
-def file_name(name: str) -> str:
+def file_name(name: str, *more: str) -> str:
     """Return a file name for ``name`` that no other name has, on any file system.
 
     Small letters, digits, ``_``, ``-`` and ``.`` stay; a capital becomes ``@`` and its small
     letter, so that names that differ in case alone differ on every file system; the rest becomes
-    the ``%xx`` of its UTF-8 bytes. A very long name ends in ``~`` and a digest.
+    the ``%xx`` of its UTF-8 bytes. A very long name ends in ``~`` and a digest. A name of several
+    parts has ``=`` between them.
     """
-    return _whole("".join(_small(char) for char in name))
+    return _whole("=".join("".join(map(_small, part)) for part in (name, *more)))
 
 
 def folder_name(name: str) -> str:

@@ -34,6 +34,7 @@ class Writer:
         rank: Global rank [1].
         segment: 1 for the first writer of this rank, then counted up [1].
         process_start: The kernel's start time of the process [jiffies since boot], if it tells.
+        place: Where the process id is that process's: boot and process namespace, if known.
     """
 
     rank: int
@@ -43,6 +44,7 @@ class Writer:
     process_start: int | None
     time: int
     forked: bool = False
+    place: str | None = None
 
     @property
     def stem(self) -> str:

@@ -139,8 +139,8 @@ class ModelVersion:
 
     time: int
     name: str
-    version: int
     stored: StoredFile
+    version: int | None = None
     context: str | None = None
     source: str | None = None
     step: int | None = None

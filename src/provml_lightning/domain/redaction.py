@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from provml_lightning.domain.values import Plain, to_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MASK", "redact", "redact_arguments"]
+__all__ = ["MASK", "redact", "redact_arguments", "safe_value"]
 
 MASK = "***"
 
-_NAME = (
-    r"[\w.-]*(?:token|passw(?:or)?d|passwd|secret|api[_-]?key|access[_-]?key|credential|auth)\w*"
-)
+# A name is secret by its last word: api_token is, tokenizer and max_tokens are not.
+_WORDS = r"(?:token|password|passwd|passphrase|secret|credentials?|api[_-]?key|access[_-]?key)"
+_NAME = rf"(?:[\w.-]*[_.-])?{_WORDS}(?:[_-](?:id|key))?"
 _URL_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s]+@", re.IGNORECASE)
 _ASSIGNED = re.compile(
-    rf"(?P<name>{_NAME})(?P<sep>\s*[=:]\s*)(?P<value>\"[^\"]*\"|'[^']*'|\S+)", re.IGNORECASE
+    rf"(?<![\w.-])(?P<name>{_NAME})(?P<sep>\s*[=:]\s*)"
+    r"(?P<value>\"[^\"]*\"|'[^']*'|\S+)",
+    re.IGNORECASE,
 )
 _OPTION = re.compile(rf"--?{_NAME}", re.IGNORECASE)
 _KNOWN_SHAPES = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}"
     r"|sk-[\w-]{20,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+)"
 )
+
+
+def safe_value(name: str, value: Any) -> Plain:
+    """Return a setting's value as a document can hold it; masked where its name says secret."""
+    plain = to_plain(value)
+    if not isinstance(plain, str):
+        return plain
+    secret = re.fullmatch(_NAME, name.rpartition("/")[2], re.IGNORECASE)
+    return MASK if secret else redact(plain)
 
 
 def redact(text: str) -> str:

@@ -21,6 +21,22 @@ class MetricsType(StrEnum):
     ZARR = "zarr"
     NETCDF = "netcdf"
 
+    @classmethod
+    def of(cls, value: Any) -> MetricsType:
+        """Return the form that a user spelled, in any case; ``nc`` is NetCDF.
+
+        Raises:
+            UnsupportedFormatError: There is no such form.
+        """
+        spelled = str(value).lower().removeprefix("metricstype.")
+        try:
+            return cls("netcdf" if spelled == "nc" else spelled)
+        except ValueError:
+            choices = ", ".join(repr(choice.value) for choice in cls)
+            raise UnsupportedFormatError(
+                f"metrics_file_type={value!r} is unknown; choose one of {choices}"
+            ) from None
+
 
 class CompressorType(StrEnum):
     """The compressors that the documents name; which of them fit depends on the form."""
@@ -30,6 +46,23 @@ class CompressorType(StrEnum):
     ZSTD = "zstd"
     BLOSC_ZSTD = "blosc_zstd"
     LZ4 = "lz4"
+
+    @classmethod
+    def of(cls, value: Any) -> CompressorType | bool | None:
+        """Return the compressor that a user spelled, in any case; None and booleans stay.
+
+        Raises:
+            UnsupportedFormatError: There is no such compressor.
+        """
+        if value is None or isinstance(value, bool):
+            return value
+        try:
+            return cls(str(value).lower().removeprefix("compressortype."))
+        except ValueError:
+            choices = ", ".join(repr(choice.value) for choice in cls)
+            raise UnsupportedFormatError(
+                f"use_compressor={value!r} is unknown; choose True, False or one of {choices}"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +116,8 @@ class RunSettings:
                 f"csv_separator={self.csv_separator!r} must be one character, not a quote or a"
                 " line break"
             )
-        set_(self, "metrics_file_type", _metrics_type(self.metrics_file_type))
-        set_(self, "use_compressor", _compressor(self.use_compressor))
+        set_(self, "metrics_file_type", MetricsType.of(self.metrics_file_type))
+        set_(self, "use_compressor", CompressorType.of(self.use_compressor))
 
 
 def _text(name: str, value: Any) -> str:
@@ -100,26 +133,3 @@ def _count(name: str, value: Any, *, least: int) -> None:
         raise ConfigurationError(f"{name}={value!r} must be a whole number") from None
     if number < least:
         raise ConfigurationError(f"{name}={value!r} must be at least {least}")
-
-
-def _metrics_type(value: Any) -> MetricsType:
-    spelled = "netcdf" if str(value).lower() == "nc" else str(value).lower()
-    try:
-        return MetricsType(spelled.removeprefix("metricstype."))
-    except ValueError:
-        choices = ", ".join(repr(choice.value) for choice in MetricsType)
-        raise UnsupportedFormatError(
-            f"metrics_file_type={value!r} is unknown; choose one of {choices}"
-        ) from None
-
-
-def _compressor(value: Any) -> CompressorType | bool | None:
-    if value is None or isinstance(value, bool):
-        return value
-    try:
-        return CompressorType(str(value).lower().removeprefix("compressortype."))
-    except ValueError:
-        choices = ", ".join(repr(choice.value) for choice in CompressorType)
-        raise UnsupportedFormatError(
-            f"use_compressor={value!r} is unknown; choose True, False or one of {choices}"
-        ) from None

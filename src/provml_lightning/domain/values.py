@@ -41,13 +41,14 @@ def to_plain(value: Any) -> Plain:  # noqa: PLR0911  one line a kind of value
     return _bounded(_safe_repr(value)) if scalar is None else scalar
 
 
-def flatten(values: Mapping[Any, Any], separator: str = "/") -> dict[str, Any]:
+def flatten(values: Any, separator: str = "/") -> dict[str, Any]:
     """Return nested mappings, namespaces and dataclasses as one flat dict with joined keys.
 
     Something that contains itself, or is nested deeper than 32 levels, is kept as its text.
     """
     flat: dict[str, Any] = {}
-    _flatten_into(flat, "", values, separator, ())
+    for key, value in (_children(values) or {}).items():
+        _flatten_into(flat, str(key), value, separator, (id(values),))
     return flat
 
 
@@ -59,7 +60,7 @@ def _flatten_into(
         flat[prefix] = value
         return
     for key, child in children.items():
-        name = str(key) if not prefix else f"{prefix}{separator}{key}"
+        name = f"{prefix}{separator}{key}"
         _flatten_into(flat, name, child, separator, (*above, id(value)))
 
 

@@ -9,7 +9,14 @@ import warnings
 from typing import TYPE_CHECKING
 
 from provml_lightning.domain.records import Note
-from provml_lightning.errors import ProvMLWarning, StorageError, StorageWarning
+from provml_lightning.domain.redaction import redact
+from provml_lightning.errors import (
+    ProvMLError,
+    ProvMLWarning,
+    RecordDroppedWarning,
+    StorageError,
+    StorageWarning,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +50,7 @@ class Faults:
         self._lock = threading.Lock()
         self._since: tuple[int, OSError] | None = None
         self._warned = False
+        self._excused: set[str] = set()
 
     def report(self, error: OSError | None) -> None:
         """Take the error that the disk gave, or None where it works again.
@@ -57,6 +65,22 @@ class Faults:
             over, self._since = self._since, None
         if over is not None:
             self._note(_told(over))
+
+    def excuse(self, topic: str, error: ProvMLError) -> None:
+        """Take something that could not be recorded: a note each, one warning a topic.
+
+        Raises:
+            ProvMLError: The run is strict.
+        """
+        if self._strict:
+            raise error
+        message = redact(str(error))
+        with self._lock:
+            first = topic not in self._excused
+            self._excused.add(topic)
+        self._note(Note(time=time.time_ns(), topic=topic, message=message))
+        if first:
+            warn(f"{self._run}: {message}", RecordDroppedWarning)
 
     def _begin(self, error: OSError) -> None:
         reason = error.strerror or str(error)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from provml_lightning.domain.settings import RunSettings
     from provml_lightning.domain.values import Plain
 
-__all__ = ["check", "open_at", "open_run"]
+__all__ = ["check", "claim", "open_at", "open_run"]
 
 
 def check(settings: RunSettings) -> None:
@@ -74,6 +74,7 @@ def open_at(
     settings: RunSettings,
     *,
     run_id: str,
+    run_uuid: str | None = None,
     rank: int = 0,
     parent: Run | SilentRun | None = None,
 ) -> Run:
@@ -87,7 +88,7 @@ def open_at(
         time=time.time_ns(),
         experiment=known.experiment if known else settings.experiment_name,
         run_id=known.run_id if known else run_id,
-        uuid=known.uuid if known else str(uuid.uuid4()),
+        uuid=known.uuid if known else run_uuid or str(uuid.uuid4()),
         user=(facts := environment_facts()).pop("user", "unknown"),  # type: ignore[arg-type]
         namespace=settings.prov_user_namespace,
         parent=parent.opened.uuid if isinstance(parent, Run) else None,
@@ -99,6 +100,28 @@ def open_at(
         write_first_index(layout, opened, _kept(settings))
         _record_packages(run)
     return run
+
+
+def claim(wanted: Path, run_uuid: str, *, otherwise: Path | None) -> RunLayout:
+    """Return the place of a run that wants a folder: made, or joined where it may be.
+
+    Args:
+        wanted: The folder.
+        run_uuid: The run; a folder that exists is joined where it is this run's.
+        otherwise: Where to count on from, as ``<folder>/<stem>``, if the folder is another run's.
+            None: join whatever run lies there.
+
+    Raises:
+        ConfigurationError: Something that is not a folder stands there.
+        StorageError: The folder cannot be made.
+    """
+    layout = RunLayout(wanted)
+    if attach(wanted) or otherwise is None:
+        return layout
+    known = read_index(layout.index)
+    if known is not None and known.uuid == run_uuid:
+        return layout
+    return RunLayout(reserve(otherwise.parent, otherwise.name)[0])
 
 
 def _directory(settings: RunSettings) -> Path:

@@ -149,6 +149,14 @@ class Run:
         with self._lock:
             self._writable().append(record)
 
+    def excuse(self, topic: str, error: ProvMLError) -> None:
+        """Say once, and note in the document, that something could not be recorded.
+
+        Raises:
+            ProvMLError: The run is strict.
+        """
+        self._faults.excuse(topic, error)
+
     def snapshot(self, status: Status | None = None, error: BaseException | None = None) -> None:
         """Write everything that people read; logging may go on afterwards.
 

@@ -29,6 +29,9 @@ class SilentRun:
     def record(self, record: Record) -> None:
         """Do nothing."""
 
+    def excuse(self, *_: object) -> None:
+        """Do nothing."""
+
     def snapshot(self, *_: object) -> None:
         """Do nothing."""
 

@@ -1,0 +1,89 @@
+"""Begin and end a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provml_lightning.domain.records import Status
+from provml_lightning.domain.settings import CompressorType, MetricsType, RunSettings
+from provml_lightning.runtime.active import AnyRun, current, enter, innermost, leave
+from provml_lightning.runtime.opening import open_run
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+__all__ = ["end_run", "start_run"]
+
+
+def start_run(
+    experiment_name: str,
+    prov_user_namespace: str | None = None,
+    provenance_save_dir: str | PathLike[str] | None = None,
+    collect_all_processes: bool = False,
+    save_after_n_logs: int = 100,
+    rank: int | None = None,
+    metrics_file_type: MetricsType | str = MetricsType.PARQUET,
+    csv_separator: str = ",",
+    use_compressor: CompressorType | str | bool | None = None,
+    use_run_id: int | None = None,
+    *,
+    strict: bool = False,
+) -> AnyRun:
+    """Open a run at ``<provenance_save_dir>/<experiment_name>_<run id>``.
+
+    Every other call goes to the run that was opened last and is still open. A run that is opened
+    inside another is informed by it. The result is a context manager that ends the run.
+
+    Args:
+        experiment_name: The experiment, any text; its runs are counted.
+        prov_user_namespace: Namespace of what the document names; a bare host such as
+            ``www.example.org`` is made an IRI. None: one of the run's own.
+        provenance_save_dir: The project's folder; None: ``prov``.
+        collect_all_processes: Every rank records, not rank zero alone.
+        save_after_n_logs: Values that may wait in memory where files cannot be mapped [1].
+            Elsewhere every value is safe from the process's death when its call returns.
+        rank: Global rank of this process; None: asked from the process group or the launcher.
+        metrics_file_type: Form of the metrics files.
+        csv_separator: Separator of the CSV form, one character.
+        use_compressor: Compressor of the metrics files; None or True: the form's own choice,
+            False: none.
+        use_run_id: Continue the run with this number, or make it.
+        strict: Storage faults raise instead of warning.
+
+    Returns:
+        The run.
+
+    Raises:
+        ConfigurationError: An argument cannot work.
+        UnsupportedFormatError: The form is unknown, or the compressor does not fit it.
+        StorageError: The run's folder or files cannot be made.
+    """
+    settings = RunSettings(
+        experiment_name=experiment_name,
+        prov_user_namespace=prov_user_namespace,
+        provenance_save_dir=Path("prov" if provenance_save_dir is None else provenance_save_dir),
+        collect_all_processes=collect_all_processes,
+        save_after_n_logs=save_after_n_logs,
+        rank=rank,
+        metrics_file_type=MetricsType.of(metrics_file_type),
+        csv_separator=csv_separator,
+        use_compressor=CompressorType.of(use_compressor),
+        use_run_id=use_run_id,
+        strict=strict,
+    )
+    run = open_run(settings, parent=current())
+    enter(run)
+    return run
+
+
+def end_run() -> None:
+    """End the run that was opened last: write everything that people read.
+
+    Raises:
+        NoActiveRunError: No run is open.
+        StorageError: The disk did not take it; what was logged is safe in the journal folder.
+    """
+    run = innermost()
+    leave(run)
+    run.close(Status.COMPLETED)

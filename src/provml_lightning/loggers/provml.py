@@ -1,0 +1,272 @@
+"""ProvMLLogger: the whole record of a training from one line in the Trainer."""
+
+from __future__ import annotations
+
+import sys
+import time
+import uuid
+import weakref
+from argparse import Namespace
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from lightning.fabric.loggers.logger import rank_zero_experiment
+from lightning.fabric.utilities.rank_zero import rank_zero_only
+from lightning.pytorch.loggers import CSVLogger, Logger
+from typing_extensions import override
+
+from provml_lightning.domain.records import Parameter, Status
+from provml_lightning.domain.redaction import safe_value
+from provml_lightning.domain.settings import CompressorType, MetricsType, RunSettings
+from provml_lightning.domain.values import flatten
+from provml_lightning.errors import ConfigurationError, ProvMLError, RecordError
+from provml_lightning.loggers.stages import context_of_name, context_of_stage, split_epoch
+from provml_lightning.loggers.versions import promise_version
+from provml_lightning.runtime.active import current, enter
+from provml_lightning.runtime.faults import warn
+from provml_lightning.runtime.opening import check, claim, open_at
+from provml_lightning.runtime.outcome import outcome_of
+from provml_lightning.runtime.run import Run
+from provml_lightning.runtime.silent import SilentRun
+
+__all__ = ["ProvMLLogger"]
+
+
+class ProvMLLogger(Logger):
+    """Records a training in W3C PROV and Parquet: ``Trainer(logger=[ProvMLLogger()])``.
+
+    The run lies at ``save_dir/name/version_N``, where ModelCheckpoint puts its files too. It
+    opens when the Trainer first uses the logger, on rank zero; a logger that is never used writes
+    nothing. Its documents are written after every ``fit``, ``validate``, ``test`` and ``predict``
+    and when the process ends; logging may go on between. While the run is open, every call of
+    ``prov4ml`` goes to it.
+
+    Args:
+        name: The experiment; None or "" puts the versions into ``save_dir`` itself.
+        version: A number, or a text that names the folder as it is. None: the highest number plus
+            one. A version that exists is continued.
+        save_dir: The project's folder; None: ``prov``.
+        prefix: Put before every metric's name, with a ``-``.
+        flush_logs_every_n_steps: Values that may wait in memory where files cannot be mapped [1].
+            Elsewhere every value is safe from the process's death at once.
+        prov_user_namespace: Namespace of what the document names; a bare host is made an IRI.
+        metrics_file_type: Form of the metrics files.
+        csv_separator: Separator of the CSV form, one character.
+        use_compressor: Compressor of the metrics files; None or True: the form's own choice,
+            False: none.
+        strict: Faults of the disk, and values that are not numbers, raise instead of warning.
+
+    Raises:
+        ConfigurationError: An argument cannot work.
+        UnsupportedFormatError: The form is unknown, or the compressor does not fit it.
+    """
+
+    LOGGER_JOIN_CHAR = "-"
+
+    def __init__(
+        self,
+        name: str | None = "lightning_logs",
+        version: int | str | None = None,
+        save_dir: str | PathLike[str] | None = None,
+        prefix: str = "",
+        flush_logs_every_n_steps: int = 100,
+        *,
+        prov_user_namespace: str | None = None,
+        metrics_file_type: MetricsType | str = MetricsType.PARQUET,
+        csv_separator: str = ",",
+        use_compressor: CompressorType | str | bool | None = None,
+        strict: bool = False,
+    ) -> None:
+        super().__init__()
+        self._name = name or ""
+        self._version = version
+        self._prefix = prefix
+        self._settings = RunSettings(
+            experiment_name=self._name or "lightning_logs",
+            prov_user_namespace=prov_user_namespace,
+            provenance_save_dir=Path("prov" if save_dir is None else save_dir),
+            save_after_n_logs=flush_logs_every_n_steps,
+            metrics_file_type=MetricsType.of(metrics_file_type),
+            csv_separator=csv_separator,
+            use_compressor=CompressorType.of(use_compressor),
+            strict=strict,
+        )
+        check(self._settings)
+        _require_inside("name", self._name)
+        _require_inside("version", "" if version is None else str(version))
+        self._counted = version is None
+        self._uuid = str(uuid.uuid4())
+        self._run: Run | None = None
+        self._trainer: weakref.ref[Any] | None = None
+
+    @property
+    @override
+    def name(self) -> str:
+        """The experiment; part of the path of checkpoints."""
+        return self._name
+
+    @property
+    @override
+    def version(self) -> int | str:
+        """The version; before the run opens, the one that it will most likely get."""
+        if self._version is None:
+            self._version = promise_version(Path(self.root_dir))
+        return self._version
+
+    @property
+    @override
+    def save_dir(self) -> str:
+        """The project's folder, absolute."""
+        return str(self._settings.provenance_save_dir)
+
+    @property
+    @override
+    def root_dir(self) -> str:
+        """The folder of all versions of the experiment."""
+        return str(self._settings.provenance_save_dir / self._name)
+
+    @property
+    @override
+    def log_dir(self) -> str:
+        """The folder of this version: the run's."""
+        version = self.version
+        folder = version if isinstance(version, str) else f"version_{version}"
+        return str(Path(self.root_dir, folder))
+
+    @property
+    def experiment(self) -> Any:
+        """The run, opened on first use; on other ranks something that takes every call."""
+        rank: int = getattr(rank_zero_only, "rank", 0)
+        if rank > 0 and current() is None:
+            # The module's own prov4ml calls on this rank go nowhere, instead of waiting.
+            enter(SilentRun(rank))
+        return self._experiment
+
+    @override
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        """Keep values; Lightning calls this for everything that ``self.log`` sends to loggers."""
+        run = self._opened()
+        values, epoch = split_epoch(metrics)
+        trainer = self._current_trainer()
+        stage = None if trainer is None else context_of_stage(trainer)
+        if epoch is None and stage is not None:
+            epoch = trainer.current_epoch
+        for name, value in values.items():
+            context = stage or context_of_name(name)
+            key = f"{self._prefix}{self.LOGGER_JOIN_CHAR}{name}" if self._prefix else name
+            try:
+                run.record_metric(key, value, context, step, epoch=epoch)
+            except RecordError as error:
+                run.excuse(f"metric {key!r}", error)
+
+    @override
+    @rank_zero_only
+    def log_hyperparams(
+        self,
+        params: Mapping[str, Any] | Namespace | None = None,
+        metrics: Mapping[str, Any] | None = None,
+        step: int | None = None,
+    ) -> None:
+        """Keep hyperparameters, nested names joined by ``/``; Lightning calls this at each start.
+
+        Args:
+            params: Any mapping or namespace, nested as it likes.
+            metrics: Values to keep with them, as TensorBoardLogger takes them.
+            step: The step of these values [1].
+        """
+        run = self._opened()
+        now = time.time_ns()
+        for key, value in flatten({} if params is None else params).items():
+            run.record(Parameter(time=now, key=key, value=safe_value(key, value)))
+        if metrics:
+            self.log_metrics(metrics, step)
+
+    @override
+    @rank_zero_only
+    def log_graph(self, model: Any, input_array: Any = None) -> None:
+        """Learn which Trainer works; Lightning calls this at the start of every entry point."""
+        try:
+            self._trainer = weakref.ref(model.trainer)
+        except (RuntimeError, AttributeError, TypeError):  # Fabric, or a module of no Trainer
+            self._trainer = None
+
+    @override
+    @rank_zero_only
+    def finalize(self, status: str) -> None:
+        """Write the documents; Lightning calls this at the end of every entry point.
+
+        The run stays open. Nothing is raised: an exception here would replace the user's own.
+        """
+        run = self._run
+        if run is None or not run.is_open:
+            return
+        error = sys.exc_info()[1] if status == "failed" else None
+        try:
+            run.snapshot(_status(status, error), error)
+        except ProvMLError as failure:
+            warn(str(failure))
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs: the version is settled, nothing open goes along."""
+        return {**self.__dict__, "_version": self.version, "_run": None, "_trainer": None}
+
+    @property
+    @rank_zero_experiment
+    def _experiment(self) -> Run:
+        return self._opened()
+
+    def _opened(self) -> Run:
+        """Return the run, opened where it is not; one that ``end_run`` closed goes on."""
+        if self._run is None or not self._run.is_open:
+            self._run = self._open()
+            enter(self._run)
+        return self._run
+
+    def _open(self) -> Run:
+        root, wanted = Path(self.root_dir), Path(self.log_dir)
+        may_move = self._counted and self._run is None
+        layout = claim(wanted, self._uuid, otherwise=root / "version_" if may_move else None)
+        if layout.directory != wanted:
+            self._version = int(layout.directory.name.removeprefix("version_"))
+        return open_at(
+            layout,
+            self._settings,
+            run_id=str(self.version),
+            run_uuid=self._uuid,
+            parent=current(),
+        )
+
+    def _current_trainer(self) -> Any:
+        return None if self._trainer is None else self._trainer()
+
+
+# Trainer.log_dir is the run's folder for instances of CSVLogger and TensorBoardLogger alone, and
+# save_dir for every other class (lightning 2.6.6). There LightningCLI writes config.yaml, which a
+# second run would then find in the way. A virtual subclass inherits nothing else.
+CSVLogger.register(ProvMLLogger)
+
+
+def _status(told: str, error: BaseException | None) -> Status | None:
+    """Return what a status of Lightning's, or of anybody's, means; None where the run goes on.
+
+    Source:
+        Lightning 2.6 sends "success", "failed", and "finished" when SLURM is about to requeue.
+    """
+    if told == "finished":
+        return None
+    if error is not None:
+        return outcome_of(error)
+    known = {"success": Status.COMPLETED, "failed": Status.FAILED}
+    return known.get(told, Status.INTERRUPTED)
+
+
+def _require_inside(what: str, name: str) -> None:
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise ConfigurationError(
+            f"{what}={name!r} would lie outside save_dir; give one without '..' and a leading '/'"
+        )

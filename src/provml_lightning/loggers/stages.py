@@ -1,0 +1,56 @@
+"""The context of a value that comes through Lightning."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from provml_lightning.domain.context import Context
+from provml_lightning.domain.values import flatten
+
+__all__ = ["context_of_name", "context_of_stage", "split_epoch"]
+
+# Values of lightning.pytorch.trainer.states.RunningStage
+_STAGES = {
+    "train": Context.TRAINING.value,
+    "sanity_check": Context.VALIDATION.value,
+    "validate": Context.VALIDATION.value,
+    "test": Context.TESTING.value,
+    "predict": "Prediction",
+}
+_NAMES = {
+    "train": Context.TRAINING.value,
+    "training": Context.TRAINING.value,
+    "val": Context.VALIDATION.value,
+    "valid": Context.VALIDATION.value,
+    "validation": Context.VALIDATION.value,
+    "test": Context.TESTING.value,
+    "testing": Context.TESTING.value,
+}
+
+
+def context_of_stage(trainer: Any) -> str | None:
+    """Return the context of what a Trainer does now; None where it does nothing."""
+    stage = getattr(trainer.state, "stage", None)
+    return None if stage is None else _STAGES.get(str(stage.value))
+
+
+def context_of_name(name: str) -> str | None:
+    """Return the context that a metric's name says, for values of no Trainer; None where none."""
+    return _NAMES.get(re.split(r"[_/.\- ]", name, maxsplit=1)[0].lower())
+
+
+def split_epoch(metrics: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
+    """Return the values without the epoch that Lightning puts among them, and that epoch.
+
+    Nested mappings are flattened with ``/``. An ``epoch`` that is no whole number is a metric.
+    """
+    nested = any(isinstance(value, Mapping) for value in metrics.values())
+    values = flatten(metrics) if nested else dict(metrics)
+    epoch = values.get("epoch")
+    if isinstance(epoch, (int, float)) and math.isfinite(epoch) and epoch == int(epoch):
+        del values["epoch"]
+        return values, int(epoch)
+    return values, None
