@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import os
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from provml_lightning.domain.reading import MetricKey, MetricSeries, MetricsFile, stem
 from provml_lightning.domain.records import Series
 from provml_lightning.errors import StorageError
-from provml_lightning.storage.formats.base import Block, MetricsFormat, block_order, name_order
+from provml_lightning.storage.formats.base import (
+    ROWS,
+    Block,
+    MetricsFormat,
+    block_order,
+    name_order,
+)
 from provml_lightning.storage.sorting import SortedPoints, read_number, sorted_points
 from provml_lightning.storage.summary import Summary
+from provml_lightning.storage.whole import (
+    discard,
+    make_durable,
+    measure,
+    standing,
+    standing_in,
+    take_place,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from provml_lightning.storage.journal import JournalLines
@@ -25,8 +37,6 @@ if TYPE_CHECKING:
     from provml_lightning.storage.sorting import Records
 
 __all__ = ["Compiled", "Source", "open_sources", "read_blocks", "summarise", "write_metrics"]
-
-_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +55,20 @@ class Source:
 
 
 def open_sources(
-    layout: RunLayout, journals: Iterable[JournalLines], sealed: Sequence[str]
+    layout: RunLayout, journals: Iterable[JournalLines], sealed: Collection[str]
 ) -> list[Source]:
     """Return the writers whose values are not in the metrics files for good."""
     sources = []
     for journal in journals:
         writer = journal.writer
-        path = layout.points_file(writer.stem)
-        if writer.stem in sealed or not path.exists():
+        if writer.stem in sealed:
             continue
         series = {
             MetricKey(record.key, record.context, record.source): record
             for record in journal.records
             if isinstance(record, Series)
         }
+        path = layout.points_file(writer.stem)
         sources.append(Source(writer.rank, writer.segment, path, series))
     return sources
 
@@ -68,7 +78,7 @@ class Compiled:
     """What the metrics of a run came to.
 
     Attributes:
-        covers: For each writer with a log, how many of its values are in it [1].
+        covers: For each writer with a log, how many values were read from it [1].
     """
 
     files: list[MetricsFile]
@@ -89,7 +99,8 @@ def write_metrics(
     def write(path: Path, blocks: Iterator[Block]) -> int | None:
         return _write_whole(path, blocks, form) or None
 
-    return _compile(layout, sources, sealed, form, write)
+    with sorted_points([source.path for source in sources], layout.journal) as logs:
+        return _compile(layout, list(zip(sources, logs, strict=True)), sealed, form, write)
 
 
 def summarise(
@@ -100,32 +111,30 @@ def summarise(
     def look(path: Path, blocks: Iterator[Block]) -> int | None:
         for _ in blocks:
             pass
-        return form.count(path) if path.exists() else None
+        place = standing(path)
+        return form.count(place) if place else None
 
-    return _compile(layout, sources, sealed, form, look)
+    with sorted_points([source.path for source in sources], folder=None) as logs:
+        return _compile(layout, list(zip(sources, logs, strict=True)), sealed, form, look)
 
 
 def _compile(
     layout: RunLayout,
-    sources: Sequence[Source],
+    logs: Sequence[tuple[Source, SortedPoints]],
     sealed: Sequence[str],
     form: MetricsFormat,
     settle: Callable[[Path, Iterator[Block]], int | None],
 ) -> Compiled:
     """Take every context's values past ``settle``, which returns the rows of its file, if any."""
-    compiled = Compiled([], [], {})
-    with ExitStack() as stack:
-        logs = [(source, stack.enter_context(sorted_points(source.path))) for source in sources]
-        for source, points in logs:
-            numbers = (record.number for record in source.series.values())
-            compiled.covers[source.stem] = sum(points.counts.get(number, 0) for number in numbers)
-        for context in _contexts(layout, sources, form):
-            summary = Summary()
-            path = layout.metrics_file(context, form.suffix)
-            rows = settle(path, summary.watch(_merged(path, context, logs, sealed, form)))
-            if rows is not None:
-                compiled.files.append(_described(layout, path, context, rows, form))
-            compiled.series.extend(summary.series(layout.relative(path) if rows else None))
+    covers = {source.stem: sum(points.counts.values()) for source, points in logs}
+    compiled = Compiled([], [], covers)
+    for context in _contexts(layout, [source for source, _ in logs], form):
+        summary = Summary()
+        path = layout.metrics_file(context, form.suffix)
+        rows = settle(path, summary.watch(_merged(path, context, logs, sealed, form)))
+        if rows is not None:
+            compiled.files.append(_described(layout, path, context, rows, form))
+        compiled.series.extend(summary.series(layout.relative(path) if rows else None))
     return compiled
 
 
@@ -137,8 +146,8 @@ def read_blocks(
     form: MetricsFormat,
 ) -> Iterator[Block]:
     """Return one metric's values, those in the metrics file and those that wait in a log."""
-    path = layout.metrics_file(name.context, form.suffix)
-    stored = _only_sealed(form.read(path, name), sealed) if path.exists() else iter(())
+    place = standing(layout.metrics_file(name.context, form.suffix))
+    stored = _only_sealed(form.read(place, name), sealed) if place else iter(())
     waiting = [
         _block(name, record.unit, source, records)
         for source in sources
@@ -153,10 +162,7 @@ def _contexts(
     layout: RunLayout, sources: Sequence[Source], form: MetricsFormat
 ) -> list[str | None]:
     found = {name.context for source in sources for name in source.series}
-    if layout.metrics.is_dir():
-        for path in layout.metrics.glob(f"*{form.suffix}"):
-            first = next(iter(form.scan(path)), None)
-            found |= {first.name.context} if first else set()
+    found |= {form.context_of(place) for place in standing_in(layout.metrics, form.suffix)}
     return sorted(found, key=lambda context: (context is not None, context or ""))
 
 
@@ -168,8 +174,8 @@ def _merged(
     form: MetricsFormat,
 ) -> Iterator[Block]:
     streams = [_from_log(source, points, context) for source, points in logs]
-    if sealed and path.exists():
-        streams.insert(0, _only_sealed(form.scan(path), sealed))
+    if sealed and (place := standing(path)):
+        streams.insert(0, _only_sealed(form.scan(place), sealed))
     return heapq.merge(*streams, key=block_order)
 
 
@@ -179,13 +185,15 @@ def _from_log(source: Source, points: SortedPoints, context: str | None) -> Iter
         record = source.series[name]
         if record.number not in points.counts:
             continue
-        for records in points.read(record.number, _ROWS):
+        for records in points.read(record.number, ROWS):
             yield _block(name, record.unit, source, records)
 
 
 def _block(name: MetricKey, unit: str | None, source: Source, records: Records) -> Block:
-    columns = (records[column].copy() for column in ("time", "step", "epoch", "value"))
-    return Block(name, unit, source.rank, source.segment, *columns)
+    # Files hold microseconds; a value says the same before and after it is in one.
+    time = records["time"] // 1000 * 1000
+    columns = (records[column].copy() for column in ("step", "epoch", "value"))
+    return Block(name, unit, source.rank, source.segment, time, *columns)
 
 
 def _only_sealed(blocks: Iterable[Block], sealed: Sequence[str]) -> Iterator[Block]:
@@ -198,30 +206,28 @@ def _write_whole(path: Path, blocks: Iterable[Block], form: MetricsFormat) -> in
     path.parent.mkdir(exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        discard(temporary)
         rows = form.write(temporary, blocks)
         found = form.count(temporary)
         if found != rows:
             raise StorageError(f"{path}: {rows} values were written and {found} read back")
-        if not rows:
-            return 0
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        if rows:
+            make_durable(temporary)
+            take_place(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        discard(temporary)
     return rows
 
 
 def _described(
     layout: RunLayout, path: Path, context: str | None, rows: int, form: MetricsFormat
 ) -> MetricsFile:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    size, digest = measure(standing(path) or path)
     return MetricsFile(
         path=layout.relative(path),
         context=context,
         rows=rows,
-        size=path.stat().st_size,
+        size=size,
         sha256=digest,
         media_type=form.media_type,
     )

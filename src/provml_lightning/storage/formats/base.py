@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from provml_lightning.errors import StorageError, UnsupportedFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     import numpy as np
     import numpy.typing as npt
 
     from provml_lightning.domain.reading import MetricKey
+    from provml_lightning.domain.settings import CompressorType
 
     Integers = npt.NDArray[np.int64]
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["Block", "MetricsFormat", "block_order", "name_order"]
+__all__ = [
+    "ROWS",
+    "Block",
+    "MetricsFormat",
+    "block_order",
+    "fitting",
+    "name_order",
+    "unreadable",
+]
+
+# The most rows that are handled at once: of a block, a row group, a chunk.
+ROWS = 100_000
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +55,10 @@ class Block:
 
 
 class MetricsFormat(Protocol):
-    """A form of metrics files: one file a context, written whole, read by parts."""
+    """A form of metrics files: one file or folder a context, written whole, read by parts.
+
+    Times are kept in µs.
+    """
 
     suffix: str
     media_type: str
@@ -51,13 +71,32 @@ class MetricsFormat(Protocol):
         """
 
     def scan(self, path: Path) -> Iterator[Block]:
-        """Return everything in the file, in :func:`block_order`."""
+        """Return everything in the file, in :func:`block_order`.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
 
     def read(self, path: Path, name: MetricKey) -> Iterator[Block]:
-        """Return one metric's values, in :func:`block_order`."""
+        """Return one metric's values, in :func:`block_order`.
+
+        Raises:
+            StorageError: They cannot be read.
+        """
 
     def count(self, path: Path) -> int:
-        """Read the file back whole and return its rows [1]."""
+        """Read the file back whole and return its rows [1].
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+
+    def context_of(self, path: Path) -> str | None:
+        """Return the context of a file that has rows, without reading them.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
 
 
 def block_order(block: Block) -> tuple[bytes, bool, bytes, int, int]:
@@ -74,3 +113,36 @@ def block_order(block: Block) -> tuple[bytes, bool, bytes, int, int]:
 def name_order(name: MetricKey) -> tuple[bytes, bool, bytes]:
     """Return what the metrics of a context are sorted by."""
     return name.key.encode(), name.source is not None, (name.source or "").encode()
+
+
+def fitting(
+    form: str,
+    compressor: CompressorType | bool | None,
+    known: Mapping[CompressorType | bool | None, T],
+) -> T:
+    """Return what a form makes of a compressor.
+
+    Raises:
+        UnsupportedFormatError: The form has no such compressor.
+    """
+    try:
+        return known[compressor]
+    except KeyError:
+        named = ", ".join(repr(kind.value) for kind in known if kind and kind is not True)
+        raise UnsupportedFormatError(
+            f"use_compressor={compressor!r} does not fit {form}; choose True, False or one of"
+            f" {named}"
+        ) from None
+
+
+@contextmanager
+def unreadable(path: Path) -> Iterator[None]:
+    """Translate what a library raises while it reads ``path``.
+
+    Raises:
+        StorageError: In place of what the library raised.
+    """
+    try:
+        yield
+    except (OSError, ValueError, LookupError, RuntimeError) as error:
+        raise StorageError(f"{path} cannot be read as a metrics file: {error}") from error
