@@ -28,5 +28,6 @@ def canonical_context(context: str | None) -> str | None:
     """
     if context is None:
         return None
-    text = context.value if isinstance(context, Context) else str(context)
+    # What the text is, not what a subclass (such as an enumeration of the user's) shows.
+    text = str.__str__(context) if isinstance(context, str) else str(context)
     return _KNOWN.get(text.removeprefix("Context.").lower(), text)

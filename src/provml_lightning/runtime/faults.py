@@ -21,7 +21,7 @@ from provml_lightning.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Faults", "warn"]
+__all__ = ["Faults", "lost_note", "warn"]
 
 _logger = logging.getLogger("provml_lightning")
 
@@ -94,6 +94,17 @@ class Faults:
                 f"{self._run}: the disk takes nothing more ({reason}). Training goes on; what is"
                 " logged waits in memory, up to 1 000 000 values, and is written when there is room"
             )
+
+
+def lost_note(count: int) -> Note:
+    """Return the note that values and facts were lost [1]."""
+    return Note(
+        time=time.time_ns(),
+        topic="storage",
+        message=f"{count} values and facts were lost: the disk took nothing until the end, or for"
+        " longer than memory lasted",
+        count=count,
+    )
 
 
 def _told(fault: tuple[int, OSError]) -> Note:

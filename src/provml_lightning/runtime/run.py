@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import platform
+import itertools
 import struct
 import threading
 import time as clock
 from typing import TYPE_CHECKING, Any, Self
 
-from provml_lightning.domain.context import canonical_context
-from provml_lightning.domain.reading import MetricKey, Writer
-from provml_lightning.domain.records import Ended, Opened, Record, Resumed, Series, Status
+from provml_lightning.domain.metric_names import metric_key
+from provml_lightning.domain.records import Ended, Note, Opened, Record, Resumed, Series, Status
 from provml_lightning.domain.scalars import to_step, to_value
 from provml_lightning.errors import ProvMLError, RecordError, RunClosedError, StorageError
-from provml_lightning.runtime.faults import Faults, warn
+from provml_lightning.runtime.faults import Faults, lost_note, warn
 from provml_lightning.runtime.outcome import ended, outcome_of
 from provml_lightning.runtime.snapshot import compile_run, wait_for_ranks
+from provml_lightning.storage.liveness import this_process
 from provml_lightning.storage.point_log import ABSENT, MARK, RECORD, Head
-from provml_lightning.storage.recorder import Recorder, process_start
+from provml_lightning.storage.recorder import Recorder
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from provml_lightning.domain.reading import MetricKey
     from provml_lightning.storage.layout import RunLayout
 
 __all__ = ["Run"]
@@ -65,11 +65,13 @@ class Run:
         self.opened = opened
         self.rank = rank
         self._waiting = waiting
-        self._faults = Faults(layout.directory.name, strict=strict, note=self.record)
+        self._strict = strict
+        self._faults = self._new_faults()
         self._lock = threading.RLock()
         # Every spelling that a caller used, and the metrics that they stand for.
         self._numbers: dict[tuple[str, Any, str | None], int] = {}
         self._series: dict[MetricKey, int] = {}
+        self._free_numbers = itertools.count(1)
         self._forked = False
         self._closed = False
         self._pause: Ended | None = None
@@ -174,7 +176,7 @@ class Run:
                 # The next value is then a new name to us, and says that the run goes on.
                 self._numbers.clear()
                 self._pause = end
-            recorder = self._recorder
+            recorder = None if self._closed else self._recorder
         if recorder is not None:
             try:
                 recorder.sync()
@@ -189,7 +191,8 @@ class Run:
         An end that was told already, with nothing logged since, stands.
 
         Raises:
-            StorageError: The disk did not take it; what was logged is safe in the journal folder.
+            StorageError: The disk did not take it; what was logged is safe in the journal folder,
+                or the message says how much is not.
         """
         with self._lock:
             if self._closed:
@@ -198,20 +201,24 @@ class Run:
             self._numbers.clear()
             recorder = self._recorder
             if recorder is not None:
-                recorder.append(ended(status, error, final=True, told=self._pause))
-                recorder.close()
-        if self.compiles:
-            wait_for_ranks(self.layout, self.rank)
-            compile_run(self.layout, seal=True)
+                self._end(recorder, ended(status, error, final=True, told=self._pause))
+        failure = None
+        try:
+            if self.compiles:
+                wait_for_ranks(self.layout, self.rank)
+                compile_run(self.layout, seal=True)
+        except StorageError as raised:
+            failure = raised
         if recorder is not None and recorder.lost:
-            raise StorageError(
-                f"{self.directory.name}: {recorder.lost} values and facts were lost: the disk took"
-                " nothing, and memory was full"
-            )
+            lost = lost_note(recorder.lost).message
+            raise StorageError(f"{self.directory.name}: {lost}") from failure
+        if failure is not None:
+            raise failure
 
     def become_child(self) -> None:
         """Leave the parent's files alone, in a process born by fork; it makes its own on demand."""
         self._lock = threading.RLock()
+        self._faults = self._new_faults()
         self._numbers, self._series = {}, {}
         self._forked = True
         if self._recorder is not None:
@@ -250,20 +257,33 @@ class Run:
             self._recorder.append(Resumed(time=_now()))
         return self._recorder
 
+    @staticmethod
+    def _end(recorder: Recorder, end: Ended) -> None:
+        """Write what waits, say what was lost, and that this process's part has ended."""
+        try:
+            recorder.end_values()
+            if recorder.lost:
+                recorder.append(lost_note(recorder.lost))
+            recorder.append(end)
+        finally:
+            recorder.close()
+
+    def _new_faults(self) -> Faults:
+        return Faults(self.directory.name, strict=self._strict, note=self._tell)
+
+    def _tell(self, note: Note) -> None:
+        """Keep a note without taking the run's lock, which whoever waits for us may hold."""
+        recorder = self._recorder
+        if recorder is not None and not recorder.is_closed:
+            recorder.append(note)
+
     def _new_recorder(self) -> Recorder:
-        pid = os.getpid()
-        writer = Writer(
-            rank=self.rank,
-            segment=1,
-            host=platform.node(),
-            pid=pid,
-            process_start=process_start(pid),
-            time=_now(),
-            forked=self._forked,
-        )
         try:
             recorder = Recorder(
-                self.layout, writer, waiting=self._waiting, on_fault=self._faults.report
+                self.layout,
+                this_process(self.rank, forked=self._forked),
+                waiting=self._waiting,
+                on_fault=self._faults.report,
             )
         except OSError as error:
             raise StorageError(
@@ -276,11 +296,11 @@ class Run:
 
     def _number(self, key: str, context: str | None, source: str | None, unit: str | None) -> int:
         """Return a metric's number; a new one is told to the journal first."""
-        name = _metric_key(key, context, source)
+        name = metric_key(key, context, source)
         with self._lock:
             recorder = self._writable()
             if name not in self._series:
-                number = len(self._series) + 1
+                number = next(self._free_numbers)  # never twice, even if we are interrupted here
                 recorder.append(Series(time=_now(), number=number, unit=unit, **name._asdict()))
                 self._series[name] = number
             self._numbers[key, context, source] = self._series[name]
@@ -296,25 +316,3 @@ class Run:
             to_step(key, epoch)
             raise RecordError(f"metric {key!r}: its time does not fit into 64 bits")
         self._points.turn(head)
-
-
-def _metric_key(key: Any, context: Any, source: Any) -> MetricKey:
-    """Return a metric's name in its one spelling.
-
-    Raises:
-        RecordError: A part of it is not text, or not valid Unicode.
-    """
-    for what, text in (("name", key), ("context", context), ("source", source)):
-        if text is None and what != "name":
-            continue
-        if not isinstance(text, str):
-            raise RecordError(
-                f"a metric's {what} must be text, not {type(text).__name__}: {text!r}"
-            )
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise RecordError(
-                f"the metric {what} {text!r} is not valid Unicode ({error.reason})"
-            ) from error
-    return MetricKey(str(key), canonical_context(context), None if source is None else str(source))

@@ -14,7 +14,8 @@ from provml_lightning.provenance.provjson import dumps
 from provml_lightning.provenance.statement import state
 from provml_lightning.provenance.timeline import intervals
 from provml_lightning.storage.contents import open_ledger, write_contents
-from provml_lightning.storage.index import RunIndex, write_index, write_whole
+from provml_lightning.storage.exclusion import alone
+from provml_lightning.storage.index import RunIndex, read_index, write_index, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +41,8 @@ def compile_run(layout: RunLayout, *, seal: bool) -> RunIndex:
         StorageError: The disk did not take it; the journals and logs stand as they were.
     """
     try:
-        return _compile(layout, seal=seal)
+        with alone(layout.journal):
+            return _compile(layout, seal=seal)
     except OSError as error:
         raise StorageError(
             f"the documents of {layout.directory} could not be written: {error.strerror or error}."
@@ -50,24 +52,24 @@ def compile_run(layout: RunLayout, *, seal: bool) -> RunIndex:
 
 
 def wait_for_ranks(layout: RunLayout, own: int, longest: float = _LONGEST_WAIT) -> None:
-    """Wait until every other rank that wrote has ended or died, at most ``longest`` [s].
+    """Wait until every other rank that writes has ended or died, at most ``longest`` [s].
 
     Who is still writing then keeps its files; what it adds is compiled by the next query or
     ``prov4ml recover``.
     """
     deadline = time.monotonic() + longest
     while time.monotonic() < deadline:
-        ledger = open_ledger(layout)
-        finished = set(ledger.finished())
-        others = (journal.writer for journal in ledger.journals if journal.writer.rank != own)
-        if all(writer.forked or writer.stem in finished for writer in others):
+        writing = open_ledger(layout).writing()
+        if not any(writer.rank != own and not writer.forked for writer in writing):
             return
         time.sleep(0.05)
 
 
 def _compile(layout: RunLayout, *, seal: bool) -> RunIndex:
+    # Who has finished is asked before the files are read: nobody adds to those of a writer that
+    # had finished by then.
+    finished = open_ledger(layout).finished() if seal else []
     ledger = open_ledger(layout)
-    finished = ledger.finished() if seal else []
     contents, covers = write_contents(ledger)
     index = _index(layout, ledger.index, contents)
     document = layout.directory / index.document
@@ -127,7 +129,6 @@ def write_first_index(layout: RunLayout, opened: Opened, settings: Mapping[str, 
     Raises:
         StorageError: The disk did not take it.
     """
-    ledger_index = open_ledger(layout).index
     fresh = RunIndex(
         experiment=opened.experiment,
         run_id=opened.run_id,
@@ -137,11 +138,13 @@ def write_first_index(layout: RunLayout, opened: Opened, settings: Mapping[str, 
         started=timestamp(opened.time),
         settings=settings,
     )
-    index = (
-        fresh if ledger_index is None else dataclasses.replace(ledger_index, status=Status.RUNNING)
-    )
     try:
-        write_index(layout.index, index)
+        with alone(layout.journal):
+            known = read_index(layout.index)
+            write_index(
+                layout.index,
+                dataclasses.replace(known, status=Status.RUNNING) if known else fresh,
+            )
     except OSError as error:
         raise StorageError(
             f"{layout.index} cannot be written: {error.strerror or error}"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import heapq
-import platform
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from provml_lightning.domain.reading import RunContents, Writer
-from provml_lightning.domain.records import Ended, Record, Status
+from provml_lightning.domain.reading import RunContents
+from provml_lightning.domain.records import Ended, Opened, Record, Resumed, Status
 from provml_lightning.domain.settings import CompressorType, MetricsType
+from provml_lightning.errors import StorageError
 from provml_lightning.storage.formats import open_format
 from provml_lightning.storage.index import RunIndex, read_index
 from provml_lightning.storage.journal import JournalLines, read_journal
+from provml_lightning.storage.liveness import is_running, seems_alive
 from provml_lightning.storage.metrics import (
     Compiled,
     Source,
@@ -21,35 +21,42 @@ from provml_lightning.storage.metrics import (
     summarise,
     write_metrics,
 )
-from provml_lightning.storage.recorder import process_start
 from provml_lightning.storage.sorting import count_points
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from provml_lightning.domain.reading import Writer
     from provml_lightning.storage.formats.base import MetricsFormat
     from provml_lightning.storage.layout import RunLayout
 
-__all__ = ["Ledger", "is_settled", "open_ledger", "read_contents", "write_contents"]
+__all__ = [
+    "Ledger",
+    "is_settled",
+    "open_ledger",
+    "read_contents",
+    "read_steadily",
+    "write_contents",
+]
 
-_FRESH = 300.0
+_Answer = TypeVar("_Answer")
+_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The append-only files of a run as they were at one moment."""
+    """The append-only files of a run as they were at one moment.
+
+    Attributes:
+        sealed: Stems of the writers whose values are in the metrics files and nowhere else.
+    """
 
     layout: RunLayout
     index: RunIndex | None
     journals: Sequence[JournalLines]
     sources: Sequence[Source]
+    sealed: Sequence[str]
     form: MetricsFormat
-
-    @property
-    def sealed(self) -> Sequence[str]:
-        """Stems of the writers whose values are in the metrics files and nowhere else."""
-        return self.index.sealed if self.index else ()
 
     def covers(self, values: Mapping[str, int]) -> dict[str, list[int]]:
         """Return how much of each writer's files there is: bytes of journal, values of log."""
@@ -57,16 +64,26 @@ class Ledger:
         return {stem: [size, values.get(stem, 0)] for stem, size in stems}
 
     def finished(self) -> list[str]:
-        """Return the stems of the writers that can write no more: ended, or dead on this host."""
-        return [journal.writer.stem for journal in self.journals if not self._may_write(journal)]
+        """Return the stems of the writers that can write no more: ended, or dead for sure."""
+        return [
+            journal.writer.stem
+            for journal in self.journals
+            if _has_ended(journal) or is_running(journal.writer) is False
+        ]
 
-    def _may_write(self, journal: JournalLines) -> bool:
-        last = journal.records[-1] if journal.records else None
-        if isinstance(last, Ended) and last.final:
-            return False
-        stem = journal.writer.stem
+    def writing(self) -> list[Writer]:
+        """Return the writers that have not ended and seem to be alive."""
+        return [
+            journal.writer
+            for journal in self.journals
+            if not _has_ended(journal) and self.seems_alive(journal.writer)
+        ]
+
+    def seems_alive(self, writer: Writer) -> bool:
+        """Tell whether a writer's process still writes, as far as this machine can tell."""
+        stem = writer.stem
         files = (self.layout.journal_file(stem), self.layout.points_file(stem))
-        return journal.writer.host != platform.node() or is_alive(journal.writer, files)
+        return seems_alive(writer, files)
 
 
 def open_ledger(layout: RunLayout) -> Ledger:
@@ -77,8 +94,30 @@ def open_ledger(layout: RunLayout) -> Ledger:
     """
     index = read_index(layout.index)
     journals = [lines for path in layout.journal_files() if (lines := read_journal(path))]
-    sources = open_sources(layout, journals, index.sealed if index else ())
-    return Ledger(layout, index, journals, sources, _form(index))
+    sealed = set(index.sealed if index else ())
+    # Whose log is gone without a word in the index has no values but those in the metrics files.
+    stems = (journal.writer.stem for journal in journals)
+    sealed |= {stem for stem in stems if not layout.points_file(stem).exists()}
+    sources = open_sources(layout, journals, sealed)
+    return Ledger(layout, index, journals, sources, sorted(sealed), _form(index))
+
+
+def read_steadily(layout: RunLayout, read: Callable[[Ledger], _Answer]) -> _Answer:
+    """Return what ``read`` makes of a run; again where a run that closes moved its values.
+
+    Raises:
+        StorageError: A file cannot be read.
+    """
+    tries = 0
+    while True:
+        tries += 1
+        try:
+            return read(open_ledger(layout))
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError) or tries == _TRIES:
+                raise StorageError(
+                    f"{layout.directory} cannot be read: {error.strerror or error}"
+                ) from error
 
 
 def read_contents(layout: RunLayout) -> RunContents:
@@ -87,8 +126,12 @@ def read_contents(layout: RunLayout) -> RunContents:
     Raises:
         StorageError: A file cannot be read.
     """
-    ledger = open_ledger(layout)
-    return _contents(ledger, summarise(layout, ledger.sources, ledger.sealed, ledger.form))
+    return read_steadily(
+        layout,
+        lambda ledger: _contents(
+            ledger, summarise(layout, ledger.sources, ledger.sealed, ledger.form)
+        ),
+    )
 
 
 def write_contents(ledger: Ledger) -> tuple[RunContents, dict[str, list[int]]]:
@@ -107,20 +150,12 @@ def is_settled(layout: RunLayout) -> bool:
     index = read_index(layout.index)
     if index is None or not (layout.directory / index.document).exists():
         return False
-    stems = [path.stem for path in layout.journal_files()]
-    return all(stem in index.covers and _covered(layout, index, stem) for stem in stems)
-
-
-def is_alive(writer: Writer, files: Sequence[Path]) -> bool:
-    """Tell whether the process that wrote may still write; on another host only age tells."""
-    if writer.host == platform.node():
-        start = process_start(writer.pid)
-        return start is not None and start == writer.process_start
-    newest = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
-    return time.time() - newest < _FRESH
+    return all(_covered(layout, index, path.stem) for path in layout.journal_files())
 
 
 def _covered(layout: RunLayout, index: RunIndex, stem: str) -> bool:
+    if stem not in index.covers:  # a process that was killed before its first line says nothing
+        return read_journal(layout.journal_file(stem)) is None
     size, values = index.covers[stem]
     if layout.journal_file(stem).stat().st_size != size:
         return False
@@ -173,8 +208,18 @@ def _status(ledger: Ledger) -> Status:
         (journal for journal in own if journal.writer.rank == rank),
         key=lambda journal: journal.writer.segment,
     )
-    if main.records and isinstance(main.records[-1], Ended):
-        return main.records[-1].status
-    stem = main.writer.stem
-    files = (ledger.layout.journal_file(stem), ledger.layout.points_file(stem))
-    return Status.RUNNING if is_alive(main.writer, files) else Status.INCOMPLETE
+    last = _last_word(main)
+    if isinstance(last, Ended):
+        return last.status
+    return Status.RUNNING if ledger.seems_alive(main.writer) else Status.INCOMPLETE
+
+
+def _last_word(journal: JournalLines) -> Record | None:
+    """Return what a process said last of how it stands; a note may follow."""
+    words = reversed(journal.records)
+    return next((word for word in words if isinstance(word, (Ended, Resumed, Opened))), None)
+
+
+def _has_ended(journal: JournalLines) -> bool:
+    last = _last_word(journal)
+    return isinstance(last, Ended) and last.final

@@ -13,9 +13,8 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from provml_lightning.domain import records
 from provml_lightning.domain.reading import Writer
 from provml_lightning.domain.records import Record, Status, StoredFile
 from provml_lightning.errors import StorageError
@@ -23,26 +22,12 @@ from provml_lightning.errors import StorageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FORMAT", "Journal", "JournalLines", "read_journal"]
+__all__ = ["FORMAT", "Journal", "JournalLines", "encoded", "read_journal"]
 
 # History: 1 is the first.
 FORMAT = 1
 
-_KINDS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        records.Opened,
-        records.Series,
-        records.Parameter,
-        records.Artifact,
-        records.Model,
-        records.ModelVersion,
-        records.Dataset,
-        records.Note,
-        records.Ended,
-        records.Resumed,
-    )
-}
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Record)}
 
 
 class Journal:
@@ -59,15 +44,25 @@ class Journal:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
         self._file = os.open(path, flags, 0o666)
         self._torn = False
-        self._append("Writer", {"format": FORMAT, **dataclasses.asdict(writer)})
+        try:
+            self.write(_line("Writer", {"format": FORMAT, **dataclasses.asdict(writer)}))
+        except OSError:
+            self.close()
+            raise
 
-    def append(self, record: Record) -> None:
-        """Write a fact; on return it outlives this process.
+    def write(self, line: bytes) -> None:
+        """Write a fact's line; on return it outlives this process.
 
         Raises:
-            OSError: It was not written whole; the reader skips what was.
+            OSError: It was not written whole, and what was is taken back or skipped by the reader.
         """
-        self._append(type(record).__name__, _shallow(record))
+        if self._torn:
+            line = b"\n" + line
+        written = os.write(self._file, line)
+        if written < len(line):
+            self._take_back(written)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        self._torn = False
 
     def sync(self) -> None:
         """Make what was written outlive the machine."""
@@ -79,16 +74,12 @@ class Journal:
             os.close(self._file)
             self._file = -1
 
-    def _append(self, kind: str, fields: Mapping[str, Any]) -> None:
-        line = (
-            json.dumps({"kind": kind, **_encoded(fields)}, separators=(",", ":")).encode() + b"\n"
-        )
-        if self._torn:
-            line = b"\n" + line
-        written = os.write(self._file, line)
-        self._torn = written < len(line)
-        if self._torn:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+    def _take_back(self, written: int) -> None:
+        """Cut off a line that is not whole: it will come again, and must not count twice."""
+        try:
+            os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+        except OSError:
+            self._torn = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,9 +107,10 @@ def read_journal(path: Path) -> JournalLines | None:
     head = next((line for line in lines if line and line.get("kind") == "Writer"), None)
     if head is None:
         return None
-    if head.pop("format") > FORMAT:
+    if head.get("format", FORMAT) > FORMAT:
         raise StorageError(f"{path} was written by a later version; update provml-lightning")
-    writer = Writer(**{name: value for name, value in head.items() if name != "kind"})
+    known = Writer.__dataclass_fields__
+    writer = Writer(**{name: value for name, value in head.items() if name in known})
     found = [_record(line) for line in lines if line and line.get("kind") != "Writer"]
     torn = sum(line is None for line in lines) + sum(record is None for record in found)
     return JournalLines(writer, tuple(filter(None, found)), torn, len(content))
@@ -135,6 +127,20 @@ def _objects(content: bytes) -> Iterator[dict[str, Any] | None]:
         yield value if isinstance(value, dict) else None
 
 
+def encoded(record: Record) -> bytes:
+    """Return the line of a fact.
+
+    Raises:
+        TypeError: It holds something that is not a plain value.
+    """
+    return _line(type(record).__name__, _shallow(record))
+
+
+def _line(kind: str, fields: Mapping[str, Any]) -> bytes:
+    content = {"kind": kind, **_encoded(fields)}
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+
+
 def _shallow(record: Record) -> dict[str, Any]:
     values = ((field.name, getattr(record, field.name)) for field in dataclasses.fields(record))
     return {name: value for name, value in values if value is not None}
@@ -142,13 +148,13 @@ def _shallow(record: Record) -> dict[str, Any]:
 
 def _encoded(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
-        return {"$float": repr(value)}
+        return {"$float": repr(float(value))}
     if isinstance(value, datetime):
         return {"$time": value.isoformat()}
     if isinstance(value, StoredFile):
         return dataclasses.asdict(value)
     if isinstance(value, Mapping):
-        return {str(key): _encoded(item) for key, item in value.items()}
+        return {_guarded(str(key)): _encoded(item) for key, item in value.items()}
     return value
 
 
@@ -159,7 +165,12 @@ def _decoded(value: Any) -> Any:
         return float(value["$float"])
     if value.keys() == {"$time"}:
         return datetime.fromisoformat(value["$time"])
-    return {key: _decoded(item) for key, item in value.items()}
+    return {key[1:] if key.startswith("$$") else key: _decoded(item) for key, item in value.items()}
+
+
+def _guarded(key: str) -> str:
+    """Return a key of the caller's so that it is not taken for a mark of ours."""
+    return f"${key}" if key.startswith("$") else key
 
 
 def _record(line: dict[str, Any]) -> Record | None:

@@ -3,10 +3,14 @@
 A record is packed into a slot of the head block. The mark is its last field, so a record whose
 writer was killed half-way has none and is skipped. Where files cannot be mapped or the disk is
 full, blocks lie in memory and a thread writes them once a second.
+
+Every block, mapped or in memory, has its own place in the file from the start. So the order of the
+values is the order of the slots, and a slot that nobody filled is a hole and no obstacle.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import math
@@ -16,6 +20,8 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
+
+from provml_lightning.errors import StorageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,9 +37,10 @@ _MARK = MARK.to_bytes(4, "little")
 _UNIT = math.lcm(RECORD.size, mmap.ALLOCATIONGRANULARITY)
 _LARGEST = 256
 _WAITING_RECORDS = 1024
-_MOST_WAITING = 1_000_000 // _WAITING_RECORDS
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EROFS})
+_MOST_WAITING = 1_000_000
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE, errno.EROFS})
 _PERIOD = 1.0
+_LATEST = 3
 
 Buffer = mmap.mmap | bytearray
 Head = tuple[Iterator[int], Buffer]
@@ -48,7 +55,7 @@ class PointLog:
     Args:
         path: The file, which must not exist.
         waiting: Values that may wait in memory where files cannot be mapped [1].
-        on_fault: Called with the error when the disk fails, and with None when it works again.
+        on_fault: Called with the error each time the disk fails, and with None when it works again.
         mapped: False to do without mapping from the start.
     """
 
@@ -69,17 +76,21 @@ class PointLog:
         self._end = 0
         self._blocks = 0
         self._memory: list[_MemoryBlock] = []
-        self._fault: OSError | None = None
+        self._failing = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.dropped = 0
-        self.head: Head = self._next_head()
+        self.head: Head = _dead_head()
+        try:
+            self.head = self._next_head()
+        except StorageError:
+            os.close(self._file)
+            raise
 
     def turn(self, used: Head) -> None:
         """Replace a head that is full; another thread may have done so already."""
         with self._lock:
             if self.head is used and self._file >= 0:
-                self._settle()
                 self.head = self._next_head()
 
     def flush(self) -> None:
@@ -93,31 +104,43 @@ class PointLog:
         Raises:
             OSError: The disk did not take it.
         """
-        self.flush()
-        buffer = self.head[1]
-        if isinstance(buffer, mmap.mmap):
-            buffer.flush()
-        os.fsync(self._file)
+        with self._lock:
+            self._settle()
+            if self._file < 0:
+                return
+            buffer, file = self.head[1], os.dup(self._file)
+        try:
+            if isinstance(buffer, mmap.mmap):
+                with contextlib.suppress(ValueError):  # closed by another thread meanwhile
+                    buffer.flush()
+            os.fsync(file)
+        finally:
+            os.close(file)
 
     def close(self) -> None:
         """Write what waits and let go of the file; a second call does nothing."""
-        if self._file < 0:
-            return
         self._stop.set()
         with self._lock:
-            self._settle()
-            self.dropped += self.waiting
-            self._memory.clear()
-            buffer, self.head = self.head[1], (itertools.repeat(RECORD.size), bytearray())
-            if isinstance(buffer, mmap.mmap):
-                buffer.close()
-            os.close(self._file)
-            self._file = -1
+            if self._file < 0:
+                return
+            last, self.head = self.head[1], _dead_head()
+            try:
+                if self._settle():
+                    self._end_fault()
+            finally:
+                self.dropped += self.waiting
+                for block in self._memory:
+                    block.buffer.clear()  # whoever still has a slot of it is told, not ignored
+                self._memory.clear()
+                if isinstance(last, mmap.mmap):
+                    last.close()
+                os.close(self._file)
+                self._file = -1
 
     def abandon(self) -> None:
         """Forget the file without writing: a forked child must not touch its parent's."""
         self._stop.set()
-        self.head = (itertools.repeat(RECORD.size), bytearray())
+        self.head = _dead_head()
         self._memory.clear()
         if self._file >= 0:
             os.close(self._file)
@@ -126,10 +149,10 @@ class PointLog:
     @property
     def waiting(self) -> int:
         """Values in memory that no file has yet [1]."""
-        return sum(block.waiting() for block in self._memory)
+        return sum(len(block.unwritten()) for block in self._memory)
 
     def _next_head(self) -> Head:
-        if self._mapped and self._fault is None:
+        if self._settle() and self._mapped:
             try:
                 return self._map_block()
             except OSError as error:
@@ -140,25 +163,35 @@ class PointLog:
         return self._memory_block()
 
     def _map_block(self) -> Head:
-        size = _UNIT * min(2**self._blocks, _LARGEST)
         start = -(-self._end // _UNIT) * _UNIT
-        os.posix_fallocate(self._file, start, size)
+        size = _UNIT * min(2**self._blocks, _LARGEST)
+        try:
+            os.posix_fallocate(self._file, start, size)
+        except OSError as error:
+            if error.errno not in _FULL or size == _UNIT:
+                raise
+            size = _UNIT  # what is left of the disk may be enough for a small one
+            os.posix_fallocate(self._file, start, size)
         block = mmap.mmap(self._file, size, offset=start)
         self._end = start + size
         self._blocks += 1
+        self._end_fault()
         return itertools.count(0, RECORD.size), block
 
     def _memory_block(self) -> Head:
-        records = self._waiting_records if not self._mapped else _WAITING_RECORDS
-        block = _MemoryBlock(bytearray(records * RECORD.size))
+        short = self._failing or self._mapped
+        block = _MemoryBlock(_WAITING_RECORDS if short else self._waiting_records, self._end)
+        self._end += len(block.buffer)
         self._memory.append(block)
-        if len(self._memory) > _MOST_WAITING:
-            self.dropped += self._memory.pop(-2).waiting()
-        self._start_thread()
+        if sum(len(each.buffer) for each in self._memory) > _MOST_WAITING * RECORD.size:
+            self.dropped += len(self._memory.pop(-2).unwritten())
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="provml-points", daemon=True)
+            self._thread.start()
         return block.slots, block.buffer
 
-    def _settle(self) -> None:
-        """Move whole records from memory to the file; keep them where the disk refuses."""
+    def _settle(self) -> bool:
+        """Write what waits in memory and keep what the disk refuses; tell whether it took all."""
         try:
             for block in list(self._memory):
                 self._write(block)
@@ -166,48 +199,45 @@ class PointLog:
                     self._memory.remove(block)
         except OSError as error:
             self._report(error)
-            return
-        if self._fault is not None:
-            self._fault = None
-            self._on_fault(None)
+            return False
+        if not self._mapped:  # else the fault is over when a block can be reserved again
+            self._end_fault()
+        return True
 
     def _write(self, block: _MemoryBlock) -> None:
-        stop = block.whole()
-        if stop == block.written:
+        offsets = block.unwritten()
+        if not offsets:
             return
-        with memoryview(block.buffer) as view, view[block.written : stop] as content:
-            if os.pwrite(self._file, content, self._end) < stop - block.written:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._end += stop - block.written
-        block.written = stop
+        start, stop = offsets[0], offsets[-1] + RECORD.size
+        content = bytes(block.buffer[start:stop])
+        if os.pwrite(self._file, content, block.place + start) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        block.written.update(offsets)
 
     def _report(self, error: OSError) -> None:
-        if self._fault is None:
-            self._fault = error
-            self._on_fault(error)
+        self._failing = True
+        self._on_fault(error)
 
-    def _start_thread(self) -> None:
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._work, name="provml-points", daemon=True)
-            self._thread.start()
+    def _end_fault(self) -> None:
+        if self._failing:
+            self._failing = False
+            self._on_fault(None)
 
     def _work(self) -> None:
         while not self._stop.wait(_PERIOD):
             with self._lock:
                 if self._file < 0 or not self._memory:
+                    self._thread = None
                     return
-                self._settle()
-                if self._mapped and self._fault is None:
+                for block in self._memory:
+                    block.retired += block.buffer is not self.head[1]
+                # A strict run raises where something is logged, not here.
+                with contextlib.suppress(StorageError):
                     self._leave_memory()
 
     def _leave_memory(self) -> None:
-        """Go back to mapped blocks; the last block in memory is kept for a second.
-
-        A thread that took a slot of it may not have packed its record yet.
-        """
-        for block in self._memory:
-            block.retired += block.buffer is not self.head[1]
-        if isinstance(self.head[1], bytearray):
+        """Write what waits; go back to mapped blocks where there are any."""
+        if self._settle() and self._mapped and isinstance(self.head[1], bytearray):
             try:
                 self.head = self._map_block()
             except OSError as error:
@@ -215,27 +245,34 @@ class PointLog:
 
 
 class _MemoryBlock:
-    """A block that no file has yet."""
+    """A block that the file has not whole yet, and its place there [B]."""
 
-    __slots__ = ("buffer", "retired", "slots", "written")
+    __slots__ = ("buffer", "place", "retired", "slots", "written")
 
-    def __init__(self, buffer: bytearray) -> None:
-        self.buffer = buffer
+    def __init__(self, records: int, place: int) -> None:
+        self.buffer = bytearray(records * RECORD.size)
+        self.place = place
         self.slots = itertools.count(0, RECORD.size)
-        self.written = 0
+        self.written: set[int] = set()
         self.retired = 0
 
-    def whole(self) -> int:
-        """Return the end of the records that are packed whole, without a gap [B]."""
-        end = self.written
-        while self.buffer[end + RECORD.size - 4 : end + RECORD.size] == _MARK:
-            end += RECORD.size
-        return end
-
-    def waiting(self) -> int:
-        """Records that are packed and not written [1]."""
-        return (self.whole() - self.written) // RECORD.size
+    def unwritten(self) -> list[int]:
+        """Return the offsets of the records that are packed whole and that no file has [B]."""
+        buffer, size = self.buffer, RECORD.size
+        return [
+            offset
+            for offset in range(0, len(buffer), size)
+            if offset not in self.written and buffer[offset + size - 4 : offset + size] == _MARK
+        ]
 
     def is_done(self) -> bool:
-        """Tell whether nobody packs into this block any more and all of it is written."""
-        return self.written == len(self.buffer) or self.retired > 1
+        """Tell whether nobody packs into this block any more; what is packed has been written.
+
+        A thread that took a slot may pack its record a little after the block was replaced.
+        """
+        return len(self.written) * RECORD.size == len(self.buffer) or self.retired >= _LATEST
+
+
+def _dead_head() -> Head:
+    """Return a head that takes nothing."""
+    return itertools.repeat(RECORD.size), bytearray()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-import sys
 import threading
 from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provml_lightning.storage.journal import Journal
+from provml_lightning.domain.records import Ended, Series
+from provml_lightning.errors import StorageError
+from provml_lightning.storage.index import read_index
+from provml_lightning.storage.journal import Journal, encoded
 from provml_lightning.storage.point_log import PointLog
 
 if TYPE_CHECKING:
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
     from provml_lightning.domain.records import Record
     from provml_lightning.storage.layout import RunLayout
 
-__all__ = ["Recorder", "process_start"]
+__all__ = ["Recorder"]
 
 _MOST_FACTS = 100_000
+_PERIOD = 1.0
 
 
 class Recorder:
@@ -49,31 +52,39 @@ class Recorder:
         layout.journal.mkdir(exist_ok=True)
         self._journal, self.writer = _claim(layout, writer)
         self._lock = threading.Lock()
-        self._facts: deque[Record] = deque()
+        self._lines: deque[bytes] = deque()
         self._on_fault = on_fault
         self._dropped_facts = 0
-        self.points = PointLog(
-            layout.points_file(self.writer.stem), waiting=waiting, on_fault=on_fault
-        )
+        self._stop = threading.Event()
+        self._retrying = False
+        try:
+            self.points = PointLog(
+                layout.points_file(self.writer.stem), waiting=waiting, on_fault=on_fault
+            )
+        except (OSError, StorageError):
+            self._journal.close()
+            raise
 
     def append(self, record: Record) -> None:
-        """Write a fact at once; one that the disk refuses waits, in order, for the next try."""
+        """Write a fact at once; one that the disk refuses waits, in order, for the next try.
+
+        Raises:
+            TypeError: It holds something that no journal can; nothing behind it is held up.
+        """
+        line = encoded(record)
         with self._lock:
-            self._facts.append(record)
-            if len(self._facts) > _MOST_FACTS:
-                self._facts.popleft()
+            failed = bool(self._lines)
+            # A name or an end that is lost loses more than itself.
+            if len(self._lines) < _MOST_FACTS or isinstance(record, (Series, Ended)):
+                self._lines.append(line)
+            else:
                 self._dropped_facts += 1
-            failed = len(self._facts) > 1
-            error = self._write_facts()
-        if error is not None and not failed:
-            self._on_fault(error)
-        elif error is None and failed:
-            self._on_fault(None)
+            error = self._write_lines()
+        self._tell(error, failed=failed)
 
     def flush(self) -> None:
         """Write what waits in memory, if the disk takes it."""
-        with self._lock:
-            self._write_facts()
+        self._write_waiting_facts()
         self.points.flush()
 
     def sync(self) -> None:
@@ -86,16 +97,35 @@ class Recorder:
         self._journal.sync()
         self.points.sync()
 
+    def end_values(self) -> None:
+        """Take no more values; facts may follow, the end of this process's part being the last.
+
+        Who reads that end may remove the log of values, so the log must be whole before it.
+        """
+        self._write_waiting_facts()
+        self.points.close()
+
     def close(self) -> None:
         """Write what waits and let go of the files; a second call does nothing."""
-        self.flush()
-        self.points.close()
-        self._journal.close()
+        try:
+            self.end_values()
+        finally:
+            self._stop.set()
+            with self._lock:
+                self._dropped_facts += len(self._lines)
+                self._lines.clear()
+                self._journal.close()
 
     def abandon(self) -> None:
         """Let go of the files without writing, in a child born by fork."""
+        self._stop.set()
         self.points.abandon()
         self._journal.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether the files take nothing more."""
+        return self._stop.is_set()
 
     @property
     def lost(self) -> int:
@@ -105,41 +135,58 @@ class Recorder:
     @property
     def waiting(self) -> int:
         """Values and facts that no file has yet [1]."""
-        return len(self._facts) + self.points.waiting
+        return len(self._lines) + self.points.waiting
 
-    def _write_facts(self) -> OSError | None:
-        while self._facts:
+    def _write_waiting_facts(self) -> None:
+        with self._lock:
+            failed = bool(self._lines)
+            error = self._write_lines()
+        self._tell(error, failed=failed)
+
+    def _write_lines(self) -> OSError | None:
+        while self._lines:
             try:
-                self._journal.append(self._facts[0])
+                self._journal.write(self._lines[0])
             except OSError as error:
                 return error
-            self._facts.popleft()
+            self._lines.popleft()
         return None
 
+    def _tell(self, error: OSError | None, *, failed: bool) -> None:
+        """Say, with no lock held, that the disk began to fail or works again."""
+        if error is not None:
+            self._retry_soon()
+            self._on_fault(error)
+        elif failed:
+            self._on_fault(None)
 
-def process_start(pid: int) -> int | None:
-    """Return when a process of this machine started, or None where nobody says.
+    def _retry_soon(self) -> None:
+        with self._lock:
+            start, self._retrying = not self._retrying, True
+        if start:
+            threading.Thread(target=self._retry, name="provml-facts", daemon=True).start()
 
-    Together with the process id it names one process for ever.
-
-    Source:
-        ``/proc/<pid>/stat``, field 22 [clock ticks since boot].
-    """
-    if sys.platform != "linux":
-        return None
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
-        return int(after_name.split()[19])
-    except (OSError, ValueError, IndexError):
-        return None
+    def _retry(self) -> None:
+        """Try once a second: a name that never gets written would lose all its metric's values."""
+        while not self._stop.wait(_PERIOD):
+            with self._lock:
+                self._retrying = self._write_lines() is not None
+                if self._retrying:
+                    continue
+            with contextlib.suppress(StorageError):  # a strict run raises where it logs, not here
+                self._on_fault(None)
+            return
 
 
 def _claim(layout: RunLayout, writer: Writer) -> tuple[Journal, Writer]:
-    """Make the first journal of this rank that nobody has."""
+    """Make the first journal of this rank that nobody has, or had before its folder was emptied."""
+    index = read_index(layout.index)
+    sealed = index.sealed if index else ()
     while True:
         path = layout.journal_file(writer.stem)
         # A point log without its journal belongs to somebody who lost the journal, not to us.
-        if not path.exists() and not os.path.lexists(layout.points_file(writer.stem)):
+        free = not path.exists() and not os.path.lexists(layout.points_file(writer.stem))
+        if free and writer.stem not in sealed:
             try:
                 return Journal(path, writer), writer
             except FileExistsError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from provml_lightning.storage.contents import open_ledger
+from provml_lightning.storage.contents import Ledger, read_steadily
 from provml_lightning.storage.metrics import read_blocks
 from provml_lightning.storage.point_log import ABSENT
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from provml_lightning.domain.reading import MetricKey
+    from provml_lightning.storage.formats.base import Block
     from provml_lightning.storage.layout import RunLayout
 
 __all__ = ["read_series"]
@@ -30,8 +31,10 @@ def read_series(layout: RunLayout, name: MetricKey) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    ledger = open_ledger(layout)
-    blocks = list(read_blocks(layout, name, ledger.sources, ledger.sealed, ledger.form))
+    def read(ledger: Ledger) -> list[Block]:
+        return list(read_blocks(layout, name, ledger.sources, ledger.sealed, ledger.form))
+
+    blocks = read_steadily(layout, read)
 
     def column(field: str, kind: str) -> np.ndarray:
         parts = [getattr(block, field) for block in blocks]

@@ -1,4 +1,4 @@
-"""A point log sorted by series, in bounded memory and linear time."""
+"""Point logs sorted by series, in bounded memory and linear time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from provml_lightning.storage.point_log import MARK, RECORD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -44,23 +44,31 @@ class SortedPoints:
 
 
 @contextmanager
-def sorted_points(path: Path) -> Iterator[SortedPoints]:
-    """Sort a point log into a temporary file beside it, which is gone afterwards.
+def sorted_points(paths: Sequence[Path], folder: Path | None) -> Iterator[list[SortedPoints]]:
+    """Sort each point log into one temporary file, which is gone afterwards.
 
-    Every record is read twice and written once; memory holds one chunk of 200 000 records.
+    Every record is read twice and written once; memory holds one chunk of 200 000 records. What
+    is logged meanwhile is left for the next time.
+
+    Args:
+        paths: The logs, of any number: they share one open file.
+        folder: Where the temporary file lies; None for the system's folder.
 
     Raises:
-        OSError: The log cannot be read, or the disk has no room for the sorted copy.
+        OSError: A log cannot be read, or there is no room for the sorted copy.
     """
-    counts = _counts(path)
-    starts: dict[int, int] = {}
-    total = 0
-    for number in sorted(counts):
-        starts[number] = total
-        total += counts[number]
-    with tempfile.TemporaryFile(dir=path.parent, prefix=".sorted-") as target:
-        _scatter(path, target.fileno(), dict(starts))
-        yield SortedPoints(counts, starts, target.fileno())
+    with tempfile.TemporaryFile(dir=folder, prefix=".sorted-") as target:
+        logs = []
+        total = 0
+        for path in paths:
+            counts = _counts(path)
+            starts: dict[int, int] = {}
+            for number in sorted(counts):
+                starts[number] = total
+                total += counts[number]
+            _scatter(path, target.fileno(), starts, counts)
+            logs.append(SortedPoints(counts, starts, target.fileno()))
+        yield logs
 
 
 def count_points(path: Path) -> int:
@@ -115,19 +123,24 @@ def _counts(path: Path) -> dict[int, int]:
     return counts
 
 
-def _scatter(path: Path, target: int, cursors: dict[int, int]) -> None:
+def _scatter(path: Path, target: int, starts: Mapping[int, int], counts: Mapping[int, int]) -> None:
+    """Write each series to its place, no more of it than was counted: its log may grow."""
     import numpy as np
 
+    written = dict.fromkeys(counts, 0)
     for chunk in _chunks(path):
         if not len(chunk):
             continue
         ordered = chunk[np.argsort(_narrow(chunk["number"]), kind="stable")]
         numbers = ordered["number"]
-        starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
-        for start, stop in zip(starts, [*starts[1:], len(ordered)], strict=True):
-            number = int(numbers[start])
-            _write(target, ordered[start:stop], cursors[number])
-            cursors[number] += stop - start
+        firsts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
+        for first, stop in zip(firsts, [*firsts[1:], len(ordered)], strict=True):
+            number = int(numbers[first])
+            done = written.get(number, 0)
+            some = ordered[first:stop][: counts.get(number, 0) - done]
+            if len(some):
+                _write(target, some, starts[number] + done)
+                written[number] = done + len(some)
 
 
 def _narrow(numbers: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from provml_lightning.storage.formats.base import Block
-import dataclasses
 
 __all__ = ["Summary"]
 
@@ -40,10 +40,19 @@ class Summary:
 
 @dataclass(slots=True)
 class _Metric:
+    """What is known of a metric so far; a writer's blocks come together, in their order.
+
+    Of two writers the time says who was first or last; within one the order in which it logged,
+    whatever became of its clock. ``latest`` is this writer's last value so far, ``earlier`` that
+    of the writers before it, ``last`` the later of the two.
+    """
+
     unit: str | None
     rows: int
     first: Block
     last: Block
+    latest: Block
+    earlier: Block | None
     minimum: float | None
     maximum: float | None
     first_time: int
@@ -53,7 +62,8 @@ class _Metric:
     def of(cls, block: Block) -> _Metric:
         low, high = _range(block)
         times = int(block.time.min()), int(block.time.max())
-        return cls(block.unit, len(block.value), _end(block, 0), _end(block, -1), low, high, *times)
+        first, last = _end(block, 0), _end(block, -1)
+        return cls(block.unit, len(block.value), first, last, last, None, low, high, *times)
 
     def add(self, block: Block) -> None:
         self.unit = self.unit or block.unit
@@ -63,10 +73,16 @@ class _Metric:
         self.maximum = max((v for v in (self.maximum, high) if v is not None), default=None)
         self.first_time = min(self.first_time, int(block.time.min()))
         self.last_time = max(self.last_time, int(block.time.max()))
-        if block.time[0] < self.first.time[0]:
-            self.first = _end(block, 0)
-        if block.time[-1] >= self.last.time[0]:
-            self.last = _end(block, -1)
+        self._add_ends(block)
+
+    def _add_ends(self, block: Block) -> None:
+        if _writer(block) != _writer(self.latest):
+            self.earlier = self.last
+            if block.time[0] < self.first.time[0]:
+                self.first = _end(block, 0)
+        self.latest = _end(block, -1)
+        earlier = self.earlier
+        self.last = earlier if earlier and earlier.time[0] > self.latest.time[0] else self.latest
 
     def series(self, name: MetricKey, path: str | None) -> MetricSeries:
         return MetricSeries(
@@ -95,6 +111,10 @@ def _end(block: Block, index: int) -> Block:
         epoch=block.epoch[rows].copy(),
         value=block.value[rows].copy(),
     )
+
+
+def _writer(block: Block) -> tuple[int, int]:
+    return block.rank, block.segment
 
 
 def _range(block: Block) -> tuple[float | None, float | None]:

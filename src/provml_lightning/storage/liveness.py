@@ -1,0 +1,96 @@
+"""Whether the process that wrote a file may still write to it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provml_lightning.domain.reading import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["is_running", "process_place", "process_start", "seems_alive", "this_process"]
+
+_FRESH = 300.0
+
+
+@cache
+def process_place() -> str | None:
+    """Return where process ids mean what they mean here, or None where nobody says.
+
+    A host's name is not enough: containers share it, and each counts its own processes.
+
+    Source:
+        ``/proc/sys/kernel/random/boot_id`` and the inode of ``/proc/self/ns/pid``.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return None
+
+
+def process_start(pid: int) -> int | None:
+    """Return when a process of this machine started, or None where nobody says.
+
+    Together with the process id it names one process for ever.
+
+    Source:
+        ``/proc/<pid>/stat``, field 22 [clock ticks since boot].
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+        return int(after_name.split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def this_process(rank: int, *, forked: bool) -> Writer:
+    """Return this process as a writer of a run, its first segment."""
+    pid = os.getpid()
+    return Writer(
+        rank=rank,
+        segment=1,
+        host=platform.node(),
+        pid=pid,
+        process_start=process_start(pid),
+        place=process_place(),
+        time=time.time_ns(),
+        forked=forked,
+    )
+
+
+def is_running(writer: Writer) -> bool | None:
+    """Tell whether the process that wrote still runs; None where this machine cannot tell."""
+    if writer.place is None or writer.place != process_place():
+        return None
+    start = process_start(writer.pid)
+    return _exists(writer.pid) if start is None else start == writer.process_start
+
+
+def seems_alive(writer: Writer, files: Sequence[Path]) -> bool:
+    """Tell whether a process still writes; of another machine's only the files' age tells."""
+    running = is_running(writer)
+    if running is not None:
+        return running
+    newest = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
+    return time.time() - newest < _FRESH
+
+
+def _exists(pid: int) -> bool:
+    """Tell whether there is a process, where ``/proc`` hides those of other users."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
