@@ -13,7 +13,7 @@ __all__ = ["file_name", "folder_name", "local_name"]
 
 _SMALL = frozenset(string.ascii_lowercase + string.digits + "_-.")
 _FOLDER = frozenset(string.ascii_letters + string.digits + "_-.=+@")
-_LOCAL = frozenset(string.ascii_letters + string.digits + "_-.")
+_NOT_LOCAL = re.compile(r"[^A-Za-z0-9_.-]")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _LONGEST = 150
 _EMPTY = "~"  # no encoding yields it: a tilde in a name becomes %7e
@@ -42,7 +42,7 @@ def local_name(name: str) -> str:
         PROV-N 3.7.1: letters, digits, ``_``, ``-`` and ``.`` stand for themselves, but a dot may
         not end a name; the rest is percent-encoded.
     """
-    encoded = "".join(char if char in _LOCAL else _percent(char) for char in name) or _EMPTY
+    encoded = _NOT_LOCAL.sub(lambda found: _percent(found[0]), name) or _EMPTY
     return encoded[:-1] + _percent(".") if encoded[-1] == "." else encoded
 
 

@@ -63,7 +63,14 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A process began to write this run; ``attributes`` is what is true of it from the start."""
+    """A process began to write this run.
+
+    Attributes:
+        namespace: The user's namespace, as it was given.
+        parent: IRI of the activity of the run that this one was opened inside, as the parent's
+            own document names it; None for a run of its own.
+        attributes: What is true of the run from the start.
+    """
 
     time: int
     experiment: str

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from provml_lightning.__about__ import __title__, __version__
-from provml_lightning.domain.records import Note, Opened
-from provml_lightning.provenance.document import literal, qualified, timestamp
+from provml_lightning.__about__ import __title__
+from provml_lightning.domain.records import Note
+from provml_lightning.provenance.document import iri, literal, qualified, timestamp
+from provml_lightning.provenance.scope import facts
 from provml_lightning.provenance.timeline import Interval, last_end
-from provml_lightning.provenance.vocabulary import activity_id, agent_id, attribute
+from provml_lightning.provenance.vocabulary import (
+    PARENT,
+    activity_id,
+    agent_id,
+    attribute,
+    parent_of,
+)
 
 if TYPE_CHECKING:
     from provml_lightning.domain.reading import RunContents, Writer
+    from provml_lightning.domain.records import Opened
     from provml_lightning.domain.values import Plain
     from provml_lightning.provenance.scope import Scope
 
@@ -28,13 +37,31 @@ def state_run(scope: Scope, contents: RunContents, opened: Opened | None) -> Non
         PROV-DM 5.1.2 (activity), 5.1.5 (communication), 5.3 (agents and responsibility).
     """
     run = _state_activity(scope, None, "provml:RunExecution", scope.run, _facts(contents, opened))
-    agents = _state_agents(scope, contents, opened, run)
-    for agent in agents:
-        scope.document.relate("wasAssociatedWith", activity=run, agent=agent)
-    for context in filter(None, scope.intervals):
-        stage = "provml:LearningStage" if context in _STAGES else "provml:Context"
-        activity = _state_activity(scope, context, stage, context, {})
-        scope.document.relate("wasInformedBy", informed=activity, informant=run)
+    for agent in _state_agents(scope, contents, opened, run):
+        scope.document.relate("wasAssociatedWith", {"prov:activity": run, "prov:agent": agent})
+    if opened is not None and opened.parent is not None:
+        _state_parent(scope, opened.parent, run)
+    for context in scope.intervals:
+        if context is not None:
+            stage = "provml:LearningStage" if context in _STAGES else "provml:Context"
+            activity = _state_activity(scope, context, stage, context, {})
+            scope.document.relate(
+                "wasInformedBy", {"prov:informed": activity, "prov:informant": run}
+            )
+
+
+def _state_parent(scope: Scope, parent: str, run: str) -> None:
+    """State that the run was opened inside another, whose activity keeps its own IRI.
+
+    It has no type here, since this document tells of one run alone.
+    """
+    found = parent_of(parent)
+    if found is None:
+        return
+    namespace, local, name = found
+    scope.document.declare(PARENT, namespace)
+    told = scope.document.element("activity", f"{PARENT}:{local}", {"prov:label": literal(name)})
+    scope.document.relate("wasInformedBy", {"prov:informed": run, "prov:informant": told})
 
 
 def _state_activity(
@@ -42,7 +69,7 @@ def _state_activity(
 ) -> str:
     interval = scope.intervals.get(context)
     times = _times(interval) if interval else {}
-    stated = {**times, "prov:type": qualified([kind]), "prov:label": label, **attributes}
+    stated = {**times, "prov:type": qualified([kind]), "prov:label": literal(label), **attributes}
     return scope.document.element("activity", activity_id(context, scope.run), stated)
 
 
@@ -57,26 +84,30 @@ def _times(interval: Interval) -> dict[str, str]:
 
 
 def _facts(contents: RunContents, opened: Opened | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {"status": contents.status.value}
+    own: dict[str, Plain | None] = {"status": contents.status.value}
     if (end := last_end(contents)) is not None:
-        facts |= {"error_type": end.error_type, "error_message": end.error_message}
+        own |= {"error_type": end.error_type, "error_message": end.error_message}
     if opened is not None:
-        facts |= {
+        own |= {
             "experiment_name": opened.experiment,
             "run_id": opened.run_id,
             "run_uuid": opened.uuid,
-            "parent_run_uuid": opened.parent,
-            **opened.attributes,
         }
-    if contents.torn:
-        facts["torn_records"] = contents.torn
-    stated = {attribute(name): literal(value) for name, value in facts.items() if value is not None}
-    notes = [_sentence(record) for _, record in contents.records if isinstance(record, Note)]
-    return stated | ({attribute("note"): notes} if notes else {})
+    own["torn_records"] = contents.torn or None
+    stated = facts(own) | facts(opened.attributes if opened else {}) | facts(own)
+    if opened is not None and opened.parent is not None:
+        stated[attribute("parent_run")] = iri(opened.parent)
+    return stated | _notes(contents)
 
 
-def _sentence(note: Note) -> str:
-    return f"{note.topic}: {note.message}"
+def _notes(contents: RunContents) -> dict[str, Any]:
+    """Return what the reader must know, each sentence once and with how often it was told."""
+    counts: Counter[str] = Counter()
+    for _, record in contents.records:
+        if isinstance(record, Note):
+            counts[f"{record.topic}: {record.message}"] += record.count
+    told = [text if count == 1 else f"{text} ({count} times)" for text, count in counts.items()]
+    return {attribute("note"): [literal(text) for text in told]} if told else {}
 
 
 def _state_agents(
@@ -87,31 +118,33 @@ def _state_agents(
     name = opened.user if opened else "unknown"
     user = add("agent", agent_id("user", name), _agent("prov:Person", name))
     software = _agent("prov:SoftwareAgent", __title__)
-    version = opened.attributes.get("library_version", __version__) if opened else __version__
-    software[attribute("version")] = literal(version)
+    software |= facts({"version": opened.attributes.get("library_version") if opened else None})
     library = add("agent", agent_id("software", __title__), software)
     processes = [add("agent", *_process(writer)) for writer in contents.writers]
     for process in processes:
-        scope.document.relate("actedOnBehalfOf", delegate=process, responsible=user, activity=run)
+        scope.document.relate(
+            "actedOnBehalfOf",
+            {"prov:delegate": process, "prov:responsible": user, "prov:activity": run},
+        )
     return [user, library, *processes]
 
 
 def _agent(kind: str, label: str) -> dict[str, Any]:
-    return {"prov:type": qualified([kind]), "prov:label": label}
+    return {"prov:type": qualified([kind]), "prov:label": literal(label)}
 
 
 def _process(writer: Writer) -> tuple[str, dict[str, Any]]:
-    facts: dict[str, Plain | None] = {
-        "rank": writer.rank,
-        "segment": writer.segment,
-        "host": writer.host,
-        "pid": writer.pid,
-        "forked": writer.forked or None,
-    }
-    stated = {attribute(name): literal(value) for name, value in facts.items() if value is not None}
-    kinds = qualified(["prov:SoftwareAgent", "provml:Process"])
-    return agent_id("process", writer.stem), {
-        "prov:type": kinds,
+    stated = {
+        "prov:type": qualified(["prov:SoftwareAgent", "provml:Process"]),
         "prov:label": f"rank {writer.rank}",
-        **stated,
+        **facts(
+            {
+                "rank": writer.rank,
+                "segment": writer.segment,
+                "host": writer.host,
+                "pid": writer.pid,
+                "forked": writer.forked or None,
+            }
+        ),
     }
+    return agent_id("process", writer.stem), stated

@@ -7,7 +7,7 @@ serves as the reader and the checker in the tests.
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.provenance.vocabulary import NAMESPACES
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from provml_lightning.domain.values import Plain
 
-__all__ = ["Document", "literal", "qualified", "timestamp"]
+__all__ = ["Document", "iri", "literal", "qualified", "timestamp"]
 
 _INT32 = range(-(2**31), 2**31)
+_INT64 = range(-(2**63), 2**63)
+_WIDEST_OFFSET = timedelta(hours=14)
 
 
 class Document:
@@ -38,25 +40,26 @@ class Document:
             "entity": {},
         }
         self._relations = 0
+        self._next: dict[tuple[str, str], int] = {}
+
+    def declare(self, prefix: str, namespace: str) -> None:
+        """Give a namespace a prefix."""
+        self._records["prefix"][prefix] = namespace
 
     def element(self, kind: str, identifier: str, attributes: Mapping[str, Any]) -> str:
         """Add an agent, activity or entity and return its id.
 
         An id that is taken gets ``~2``, ``~3``, … behind it, which no encoded name ends in.
         """
-        taken = self._records[kind]
-        free, number = identifier, 1
-        while free in taken:
-            number += 1
-            free = f"{identifier}~{number}"
-        taken[free] = {name: value for name, value in attributes.items() if value is not None}
+        number = self._next[kind, identifier] = self._next.get((kind, identifier), 0) + 1
+        free = identifier if number == 1 else f"{identifier}~{number}"
+        self._records[kind][free] = attributes
         return free
 
-    def relate(self, kind: str, **fields: Any) -> None:
-        """Add a relation; ``fields`` are PROV's own names, such as ``entity`` and ``time``."""
+    def relate(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Add a relation; ``fields`` are PROV-JSON's own, such as ``prov:entity``."""
         self._relations += 1
-        stated = {f"prov:{name}": value for name, value in fields.items() if value is not None}
-        self._records.setdefault(kind, {})[f"_:id{self._relations}"] = stated
+        self._records.setdefault(kind, {})[f"_:id{self._relations}"] = fields
 
     def as_dict(self) -> dict[str, Any]:
         """Return the document in PROV-JSON's shape."""
@@ -64,22 +67,30 @@ class Document:
 
 
 def literal(value: Plain) -> Any:
-    """Return a value as PROV-JSON writes it, its type kept.
+    """Return a value as PROV-JSON writes it, its type kept in every reader.
 
     Source:
-        PROV-JSON 2.1: numbers and booleans stand for themselves; JSON has no NaN and no date, and
-        a number without a type is an ``xsd:int`` or an ``xsd:double``.
+        PROV-JSON 2.3: booleans, texts and numbers stand for themselves, everything else says its
+        type. So does a whole float, since many a JSON reader makes ``1.0`` an integer.
     """
-    if isinstance(value, bool | str):
+    if isinstance(value, str):
+        return value if value.isascii() else _valid(value)
+    if isinstance(value, bool):
         return value
     if isinstance(value, datetime):
-        return {"$": value.isoformat(), "type": "xsd:dateTime"}
+        return {"$": _within_xsd(value).isoformat(), "type": "xsd:dateTime"}
     if isinstance(value, int):
-        return value if value in _INT32 else {"$": str(value), "type": "xsd:long"}
-    if math.isfinite(value):
+        return _whole(value)
+    if math.isfinite(value) and not value.is_integer():
         return value
-    text = "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
+    special = {math.inf: "INF", -math.inf: "-INF"}
+    text = "NaN" if math.isnan(value) else special.get(value, repr(value))
     return {"$": text, "type": "xsd:double"}
+
+
+def iri(text: str) -> Any:
+    """Return an IRI as an attribute's value."""
+    return {"$": text, "type": "xsd:anyURI"}
 
 
 def qualified(names: Iterable[str]) -> Any:
@@ -93,3 +104,33 @@ def timestamp(nanoseconds: int) -> str:
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
     moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)
     return moment.isoformat(timespec="microseconds")
+
+
+def _whole(value: int) -> Any:
+    """Return an integer; one that no ``xsd:int`` holds says its type."""
+    if value in _INT32:
+        return value
+    return {"$": str(value), "type": "xsd:long" if value in _INT64 else "xsd:integer"}
+
+
+def _valid(text: str) -> str:
+    """Return text as valid Unicode; a lone surrogate, as file names have them, is spelled out.
+
+    Source:
+        RFC 8259 8.2: readers differ on JSON with a lone surrogate, and many refuse it whole.
+    """
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _within_xsd(moment: datetime) -> datetime:
+    """Return a moment with an offset that ``xsd:dateTime`` can write, else in UTC.
+
+    Source:
+        XML Schema 2, 3.2.7: whole minutes, at most 14 hours.
+    """
+    offset = moment.utcoffset()
+    if offset is None or (
+        offset % timedelta(minutes=1) == timedelta() <= _WIDEST_OFFSET - abs(offset)
+    ):
+        return moment
+    return moment.astimezone(UTC)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from provml_lightning.provenance.document import literal, qualified
-from provml_lightning.provenance.vocabulary import attribute, entity_id
+from provml_lightning.provenance.scope import described, facts
+from provml_lightning.provenance.vocabulary import entity_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,47 +28,49 @@ def state_metrics(
     for metric in series:
         entity = _state_metric(scope, metric)
         if metric.path in collections:
-            scope.document.relate("hadMember", collection=collections[metric.path], entity=entity)
+            scope.document.relate(
+                "hadMember", {"prov:collection": collections[metric.path], "prov:entity": entity}
+            )
 
 
 def _state_file(scope: Scope, file: MetricsFile) -> str:
-    stated = {
-        "prov:type": qualified(["prov:Collection", "provml:MetricsFile"]),
-        "prov:label": file.path,
-        "yprov:context": file.context,
+    kinds = ["prov:Collection", "provml:MetricsFile"]
+    attributes = {
         "dcterms:identifier": file.path,
         "dcterms:format": file.media_type,
-        attribute("file_size"): file.size,
-        attribute("sha256"): file.sha256,
-        attribute("rows"): literal(file.rows),
+        **facts({"file_size": file.size, "sha256": file.sha256, "rows": file.rows}),
     }
+    stated = described(kinds, file.path, file.context, None, attributes)
     entity = scope.document.element("entity", entity_id("metrics", file.context), stated)
     scope.generated(entity, None, None, "output")
     return entity
 
 
 def _state_metric(scope: Scope, metric: MetricSeries) -> str:
-    """State a metric; it is complete, so generated, when its last value was logged."""
+    """State a metric; it is complete, so generated, when its last value was logged.
+
+    A time of the caller's that lies outside the run stays in the metric's file alone: the run
+    made the metric while it ran.
+    """
     name = metric.name
-    facts: dict[str, Any] = {
-        "unit": metric.unit,
-        "rows": metric.rows,
-        "first": metric.first,
-        "last": metric.last,
-        "min": metric.minimum,
-        "max": metric.maximum,
-        "first_step": metric.first_step,
-        "last_step": metric.last_step,
+    attributes = {
+        **({} if metric.path is None else {"dcterms:identifier": metric.path}),
+        **facts(
+            {
+                "unit": metric.unit,
+                "rows": metric.rows,
+                "first": metric.first,
+                "last": metric.last,
+                "min": metric.minimum,
+                "max": metric.maximum,
+                "first_step": metric.first_step,
+                "last_step": metric.last_step,
+            }
+        ),
     }
-    stated = {
-        "prov:type": qualified(["provml:Metric"]),
-        "prov:label": name.key,
-        "yprov:context": name.context,
-        "yprov:source": name.source,
-        "dcterms:identifier": metric.path,
-        **{attribute(fact): literal(v) for fact, v in facts.items() if v is not None},
-    }
+    stated = described("provml:Metric", name.key, name.context, name.source, attributes)
     identifier = entity_id("metric", name.context, name.key, name.source)
     entity = scope.document.element("entity", identifier, stated)
-    scope.generated(entity, name.context, metric.last_time, "output")
+    time = scope.intervals[name.context].nearest(metric.last_time)
+    scope.generated(entity, name.context, time, "output")
     return entity

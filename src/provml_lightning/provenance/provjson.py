@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ["dumps"]
 
+_encode = json.JSONEncoder(allow_nan=False).encode
+
 
 def dumps(document: Mapping[str, Mapping[str, Any]]) -> bytes:
     """Return a document as PROV-JSON; the same document gives the same bytes.
@@ -23,11 +25,8 @@ def dumps(document: Mapping[str, Mapping[str, Any]]) -> bytes:
 def _lines(document: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     opening = "{\n"
     for kind, records in document.items():
-        yield f"{opening}{json.dumps(kind)}: {{\n"
-        yield ",\n".join(
-            f" {json.dumps(name)}: {json.dumps(record, allow_nan=False)}"
-            for name, record in records.items()
-        )
+        yield f"{opening}{_encode(kind)}: {{\n"
+        yield ",\n".join(f" {_encode(name)}: {_encode(record)}" for name, record in records.items())
         yield "\n}"
         opening = ",\n"
     yield "\n}\n"

@@ -4,25 +4,26 @@ run and the recovery of a killed one say the same.
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from provml_lightning.domain import records
 from provml_lightning.provenance.activities import state_run
-from provml_lightning.provenance.document import Document
-from provml_lightning.provenance.entities import (
-    state_artifact,
-    state_dataset,
-    state_model,
+from provml_lightning.provenance.artifacts import (
+    state_artifacts,
     state_model_versions,
-    state_parameters,
+    state_models,
+    state_replacements,
 )
+from provml_lightning.provenance.document import Document
+from provml_lightning.provenance.entities import state_datasets, state_parameters
 from provml_lightning.provenance.metrics import state_metrics
 from provml_lightning.provenance.scope import Scope
-from provml_lightning.provenance.timeline import intervals
-from provml_lightning.provenance.vocabulary import document_namespace
+from provml_lightning.provenance.timeline import first_opened, intervals
+from provml_lightning.provenance.vocabulary import document_namespace, run_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterator
 
     from provml_lightning.domain.reading import RunContents
 
@@ -36,32 +37,28 @@ def state(contents: RunContents) -> dict[str, Any]:
 
     The same contents give the same document: nothing is asked from the clock or the machine.
     """
-    opened = _first(contents, records.Opened)
-    run = f"{opened.experiment}_{opened.run_id}" if opened else contents.directory
-    uuid = opened.uuid if opened else "00000000-0000-0000-0000-000000000000"
+    opened = first_opened(contents)
+    run = run_name(opened) if opened else contents.directory
+    identity = opened.uuid if opened else _identity(contents)
     namespace = opened.namespace if opened else None
-    document = Document(document_namespace(namespace, run, uuid))
+    document = Document(document_namespace(namespace, run, identity))
     scope = Scope(document, run, intervals(contents))
     state_run(scope, contents, opened)
     state_parameters(scope, _all(contents, records.Parameter))
-    _state_each(scope, contents, records.Dataset, state_dataset)
-    _state_each(scope, contents, records.Artifact, state_artifact)
-    _state_each(scope, contents, records.Model, state_model)
-    state_model_versions(scope, _all(contents, records.ModelVersion))
+    seen = state_datasets(scope, _all(contents, records.Dataset))
+    state_artifacts(scope, _all(contents, records.Artifact))
+    state_models(scope, _all(contents, records.Model))
+    state_model_versions(scope, _all(contents, records.ModelVersion), seen)
+    state_replacements(scope)
     state_metrics(scope, contents.files, contents.series)
     return document.as_dict()
 
 
-def _state_each(
-    scope: Scope, contents: RunContents, kind: type[R], rule: Callable[[Scope, R], object]
-) -> None:
-    for record in _all(contents, kind):
-        rule(scope, record)
+def _all(contents: RunContents, kind: type[R]) -> Iterator[tuple[int, R]]:
+    return ((rank, record) for rank, record in contents.records if isinstance(record, kind))
 
 
-def _all(contents: RunContents, kind: type[R]) -> Iterable[R]:
-    return (record for _, record in contents.records if isinstance(record, kind))
-
-
-def _first(contents: RunContents, kind: type[R]) -> R | None:
-    return next(iter(_all(contents, kind)), None)
+def _identity(contents: RunContents) -> str:
+    """Return a UUID for a run whose beginning is lost: of its processes, so always the same."""
+    known = [(w.host, w.pid, w.time, w.stem) for w in contents.writers]
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, repr((contents.directory, known))))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from provml_lightning.domain.records import Ended, Series, Status
+from provml_lightning.domain.records import Ended, Opened, Series, Status
 
 if TYPE_CHECKING:
     from provml_lightning.domain.reading import RunContents
 
-__all__ = ["Interval", "intervals", "last_end"]
+__all__ = ["Interval", "first_opened", "intervals", "last_end"]
 
 _OVER = frozenset({Status.COMPLETED, Status.FAILED, Status.INTERRUPTED})
 
@@ -27,12 +27,18 @@ class Interval:
         latest = max(self.end if self.end is not None else self.start, *times)
         return Interval(min(self.start, *times), latest)
 
+    def nearest(self, time: int) -> int:
+        """Return the moment of this interval that is nearest to a time."""
+        late = time if self.end is None else min(time, self.end)
+        return max(self.start, late)
+
 
 def intervals(contents: RunContents) -> dict[str | None, Interval]:
     """Return the interval of the run (None) and of each context, in the order of their starts.
 
-    A context lasts from its first record to its last one. Where the run has not ended, nothing
-    has: the ends are None.
+    The run lasts from its first fact to its last, a context likewise, its metrics' values
+    included. A value's time is the caller's to give and may be of any year: outside the run it
+    moves no bound. Where the run has not ended, nothing has: the ends are None.
     """
     found: dict[str | None, Interval] = {}
     for _, record in contents.records:
@@ -40,13 +46,25 @@ def intervals(contents: RunContents) -> dict[str | None, Interval]:
         context = getattr(record, "context", None)
         if context is not None and not isinstance(record, Series):
             _widen(found, context, record.time)
+    over = contents.status in _OVER
+    run = found.get(None)
     for series in contents.series:
-        for context in {None, series.name.context}:
-            _widen(found, context, series.first_time, series.last_time)
+        times = series.first_time, series.last_time
+        if run is None:
+            _widen(found, None, *times)
+        if series.name.context is not None:
+            span = run and (run if over else Interval(run.start, None))
+            _widen(found, series.name.context, *(span.nearest(t) if span else t for t in times))
     ordered = sorted(found.items(), key=lambda item: (item[0] is not None, item[1].start))
-    if contents.status in _OVER:
+    if over:
         return dict(ordered)
     return {context: Interval(interval.start, None) for context, interval in ordered}
+
+
+def first_opened(contents: RunContents) -> Opened | None:
+    """Return how the run began: the first word of its lowest rank, or None where that is lost."""
+    told = [(rank, record) for rank, record in contents.records if isinstance(record, Opened)]
+    return min(told, key=lambda item: item[0])[1] if told else None
 
 
 def last_end(contents: RunContents) -> Ended | None:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote, urlsplit
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from provml_lightning.domain.names import local_name
 from provml_lightning.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from provml_lightning.domain.records import Opened
+
 __all__ = [
     "NAMESPACES",
+    "PARENT",
     "PEER_ATTRIBUTES",
     "activity_id",
     "agent_id",
     "attribute",
     "document_namespace",
     "entity_id",
+    "parent_of",
     "require_iri",
+    "run_iri",
+    "run_name",
 ]
 
 # prov and xsd are PROV-JSON's own. provml and yprov are the prefixes of the nearest peer's files.
@@ -25,6 +34,7 @@ NAMESPACES = {
     "yprov": "https://github.com/HPCI-Lab/yProv4ML#",
     "dcterms": "http://purl.org/dc/terms/",
 }
+PARENT = "parent"
 # Facts that the peer's files name too keep its prefix, so that its readers find them.
 PEER_ATTRIBUTES = frozenset(
     {
@@ -34,10 +44,12 @@ PEER_ATTRIBUTES = frozenset(
     }
 )  # fmt: skip
 
+_RUN = "run/"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _IRI = re.compile(r"[^\s<>\"{}|\\^`\x00-\x20]+")
 
 
+@lru_cache(maxsize=4096)
 def attribute(name: str) -> str:
     """Return the qualified name of a fact that we state ourselves."""
     prefix = "yprov" if name in PEER_ATTRIBUTES else "provml"
@@ -46,7 +58,7 @@ def attribute(name: str) -> str:
 
 def activity_id(context: str | None, run: str) -> str:
     """Return the id of a context's activity, or of the run's where there is no context."""
-    return f"run/{local_name(run)}" if context is None else f"context/{local_name(context)}"
+    return f"{_RUN}{local_name(run)}" if context is None else f"context/{local_name(context)}"
 
 
 def agent_id(kind: str, name: str) -> str:
@@ -85,11 +97,31 @@ def require_iri(namespace: str) -> str:
 def document_namespace(namespace: str | None, run: str, uuid: str) -> str:
     """Return the namespace of everything that one run's document names.
 
-    The user's namespace with the run's name, or one made from the run's UUID.
+    It is the run's own for ever: under the user's namespace the UUID follows the name, because
+    every machine has a ``digits_0`` and documents of several runs are put together.
     """
     if namespace is None:
         return f"urn:uuid:{uuid}#"
-    return f"{require_iri(namespace)}{quote(run, safe='')}/"
+    return f"{require_iri(namespace)}{local_name(run)}/{uuid}/"
+
+
+def run_name(opened: Opened) -> str:
+    """Return what a run is called."""
+    return f"{opened.experiment}_{opened.run_id}"
+
+
+def run_iri(opened: Opened) -> str:
+    """Return the IRI by which a run's own document names the run's activity."""
+    run = run_name(opened)
+    return document_namespace(opened.namespace, run, opened.uuid) + activity_id(None, run)
+
+
+def parent_of(iri: str) -> tuple[str, str, str] | None:
+    """Return namespace, local name and run name of what :func:`run_iri` gave; else None."""
+    namespace, found, encoded = iri.rpartition(_RUN)
+    if not found or not namespace:
+        return None
+    return namespace, _RUN + encoded, unquote(encoded)
 
 
 def _is_host_and_port(text: str) -> bool:

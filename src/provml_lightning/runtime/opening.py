@@ -16,7 +16,7 @@ from provml_lightning.capture.environment import (
 )
 from provml_lightning.domain.records import Artifact, Opened
 from provml_lightning.errors import StorageError
-from provml_lightning.provenance.vocabulary import require_iri
+from provml_lightning.provenance.vocabulary import require_iri, run_iri
 from provml_lightning.runtime.ranks import broadcast, global_rank
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.silent import SilentRun
@@ -91,7 +91,7 @@ def open_at(
         uuid=known.uuid if known else run_uuid or str(uuid.uuid4()),
         user=(facts := environment_facts()).pop("user", "unknown"),  # type: ignore[arg-type]
         namespace=settings.prov_user_namespace,
-        parent=parent.opened.uuid if isinstance(parent, Run) else None,
+        parent=run_iri(parent.opened) if isinstance(parent, Run) else None,
         attributes={**facts, **_about(layout, settings, rank)},
     )
     waiting = settings.save_after_n_logs

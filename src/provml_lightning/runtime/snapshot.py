@@ -7,12 +7,12 @@ import hashlib
 import time
 from typing import TYPE_CHECKING, Any
 
-from provml_lightning.domain.records import Opened, Status, StoredFile
+from provml_lightning.domain.records import Status, StoredFile
 from provml_lightning.errors import StorageError
 from provml_lightning.provenance.document import timestamp
 from provml_lightning.provenance.provjson import dumps
 from provml_lightning.provenance.statement import state
-from provml_lightning.provenance.timeline import intervals
+from provml_lightning.provenance.timeline import first_opened, intervals
 from provml_lightning.storage.contents import open_ledger, write_contents
 from provml_lightning.storage.exclusion import alone
 from provml_lightning.storage.index import RunIndex, read_index, write_index, write_whole
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from provml_lightning.domain.reading import MetricsFile, RunContents
+    from provml_lightning.domain.records import Opened
     from provml_lightning.storage.layout import RunLayout
 
 __all__ = ["compile_run", "wait_for_ranks", "write_first_index"]
@@ -91,7 +92,7 @@ def _compile(layout: RunLayout, *, seal: bool) -> RunIndex:
 
 
 def _index(layout: RunLayout, old: RunIndex | None, contents: RunContents) -> RunIndex:
-    opened = next((r for _, r in contents.records if isinstance(r, Opened)), None)
+    opened = first_opened(contents)
     times = intervals(contents).get(None)
     known = old or RunIndex(
         experiment=opened.experiment if opened else layout.directory.name,
