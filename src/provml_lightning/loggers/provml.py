@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import uuid
 import weakref
@@ -21,10 +22,10 @@ from provml_lightning.domain.records import Parameter, Status
 from provml_lightning.domain.redaction import safe_value
 from provml_lightning.domain.settings import CompressorType, MetricsType, RunSettings
 from provml_lightning.domain.values import flatten
-from provml_lightning.errors import ConfigurationError, ProvMLError, RecordError
+from provml_lightning.errors import ConfigurationError, RecordError, StorageError
 from provml_lightning.loggers.stages import context_of_name, context_of_stage, split_epoch
 from provml_lightning.loggers.versions import promise_version
-from provml_lightning.runtime.active import current, enter
+from provml_lightning.runtime.active import current, enclosing, enter
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.opening import check, claim, open_at
 from provml_lightning.runtime.outcome import outcome_of
@@ -32,6 +33,10 @@ from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.silent import SilentRun
 
 __all__ = ["ProvMLLogger"]
+
+# One for all loggers: it is held while a run opens, and a logger that holds a lock cannot be
+# pickled.
+_opening = threading.RLock()
 
 
 class ProvMLLogger(Logger):
@@ -159,7 +164,7 @@ class ProvMLLogger(Logger):
             key = f"{self._prefix}{self.LOGGER_JOIN_CHAR}{name}" if self._prefix else name
             try:
                 run.record_metric(key, value, context, step, epoch=epoch)
-            except RecordError as error:
+            except (RecordError, StorageError) as error:
                 run.excuse(f"metric {key!r}", error)
 
     @override
@@ -206,8 +211,8 @@ class ProvMLLogger(Logger):
         error = sys.exc_info()[1] if status == "failed" else None
         try:
             run.snapshot(_status(status, error), error)
-        except ProvMLError as failure:
-            warn(str(failure))
+        except Exception as failure:  # noqa: BLE001  whatever it is, the user's own error is worth more
+            warn(f"{run.directory.name}: its documents were not written: {failure}")
 
     @override
     def __getstate__(self) -> dict[str, Any]:
@@ -221,10 +226,14 @@ class ProvMLLogger(Logger):
 
     def _opened(self) -> Run:
         """Return the run, opened where it is not; one that ``end_run`` closed goes on."""
-        if self._run is None or not self._run.is_open:
-            self._run = self._open()
-            enter(self._run)
-        return self._run
+        run = self._run
+        if run is not None and run.is_open:
+            return run
+        with _opening:
+            if self._run is None or not self._run.is_open:
+                self._run = self._open()
+                enter(self._run, encloses=False)
+            return self._run
 
     def _open(self) -> Run:
         root, wanted = Path(self.root_dir), Path(self.log_dir)
@@ -237,7 +246,7 @@ class ProvMLLogger(Logger):
             self._settings,
             run_id=str(self.version),
             run_uuid=self._uuid,
-            parent=current(),
+            parent=enclosing(),
         )
 
     def _current_trainer(self) -> Any:

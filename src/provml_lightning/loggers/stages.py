@@ -45,10 +45,11 @@ def context_of_name(name: str) -> str | None:
 def split_epoch(metrics: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
     """Return the values without the epoch that Lightning puts among them, and that epoch.
 
-    Nested mappings are flattened with ``/``. An ``epoch`` that is no whole number is a metric.
+    Nested mappings are flattened with ``/``; a name that is no text becomes it. An ``epoch`` that
+    is no whole number is a metric.
     """
     nested = any(isinstance(value, Mapping) for value in metrics.values())
-    values = flatten(metrics) if nested else dict(metrics)
+    values = flatten(metrics) if nested else {str(name): value for name, value in metrics.items()}
     epoch = values.get("epoch")
     if isinstance(epoch, (int, float)) and math.isfinite(epoch) and epoch == int(epoch):
         del values["epoch"]

@@ -18,7 +18,7 @@ from provml_lightning.runtime.outcome import outcome_of
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.silent import SilentRun
 
-__all__ = ["AnyRun", "current", "deliver", "enter", "innermost", "leave"]
+__all__ = ["AnyRun", "current", "deliver", "enclosing", "enter", "innermost", "leave"]
 
 AnyRun = Run | SilentRun
 Call = Callable[[AnyRun], None]
@@ -31,6 +31,7 @@ class _Runs:
 
     def __init__(self) -> None:
         self.open: list[AnyRun] = []
+        self.enclosing: list[AnyRun] = []
         self.waiting: deque[Call] = deque()
         self.dropped = 0
         self.lock = threading.RLock()
@@ -76,8 +77,12 @@ _RUNS = _Runs()
 
 def current() -> AnyRun | None:
     """Return the run that calls go to, or None where none is open."""
-    runs = _RUNS.open
-    return runs[-1] if runs else None
+    return _last_open(_RUNS.open)
+
+
+def enclosing() -> AnyRun | None:
+    """Return the open run that a new one is opened inside of, or None where there is none."""
+    return _last_open(_RUNS.enclosing)
 
 
 def innermost() -> AnyRun:
@@ -92,11 +97,19 @@ def innermost() -> AnyRun:
     return run
 
 
-def enter(run: AnyRun) -> None:
-    """Make a run the one that calls go to; the calls that waited go to it, in order."""
+def enter(run: AnyRun, *, encloses: bool = True) -> None:
+    """Make a run the one that calls go to; the calls that waited go to it, in order.
+
+    Args:
+        run: The run.
+        encloses: Runs that are opened while it is open are inside it.
+    """
     with _RUNS.lock:
         _RUNS.watch_exit()
+        run.contributors.add(lambda: leave(run), at_close=True)
         _RUNS.open.append(run)
+        if encloses:
+            _RUNS.enclosing.append(run)
         while _RUNS.waiting:
             _RUNS.waiting.popleft()(run)
 
@@ -104,8 +117,9 @@ def enter(run: AnyRun) -> None:
 def leave(run: AnyRun) -> None:
     """Let calls go to the run that was opened before this one."""
     with _RUNS.lock:
-        if run in _RUNS.open:
-            _RUNS.open.remove(run)
+        for runs in (_RUNS.open, _RUNS.enclosing):
+            if run in runs:
+                runs.remove(run)
 
 
 def deliver(call: Call) -> None:
@@ -120,6 +134,16 @@ def deliver(call: Call) -> None:
         if len(_RUNS.waiting) > _MOST_WAITING:
             _RUNS.waiting.popleft()
             _RUNS.dropped += 1
+
+
+def _last_open(runs: list[AnyRun]) -> AnyRun | None:
+    """Return the last run that is open; one that was closed by itself is let go."""
+    while runs:
+        run = runs[-1]
+        if run.is_open:
+            return run
+        leave(run)
+    return None
 
 
 def _uncaught() -> BaseException | None:

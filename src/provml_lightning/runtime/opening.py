@@ -105,9 +105,12 @@ def open_at(
 def claim(wanted: Path, run_uuid: str, *, otherwise: Path | None) -> RunLayout:
     """Return the place of a run that wants a folder: made, or joined where it may be.
 
+    A folder is a run's once its journal folder was made, by an exclusive ``mkdir``; so one that a
+    user made for other files is taken, and no two runs get the same.
+
     Args:
         wanted: The folder.
-        run_uuid: The run; a folder that exists is joined where it is this run's.
+        run_uuid: The run; a folder that is a run's is joined where it is this run's.
         otherwise: Where to count on from, as ``<folder>/<stem>``, if the folder is another run's.
             None: join whatever run lies there.
 
@@ -116,12 +119,15 @@ def claim(wanted: Path, run_uuid: str, *, otherwise: Path | None) -> RunLayout:
         StorageError: The folder cannot be made.
     """
     layout = RunLayout(wanted)
-    if attach(wanted) or otherwise is None:
+    attach(wanted)
+    if otherwise is None or attach(layout.journal):
         return layout
     known = read_index(layout.index)
     if known is not None and known.uuid == run_uuid:
         return layout
-    return RunLayout(reserve(otherwise.parent, otherwise.name)[0])
+    while not attach((layout := RunLayout(reserve(otherwise.parent, otherwise.name)[0])).journal):
+        pass
+    return layout
 
 
 def _directory(settings: RunSettings) -> Path:

@@ -6,6 +6,7 @@ import itertools
 import struct
 import threading
 import time as clock
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from provml_lightning.domain.metric_names import metric_key
@@ -15,6 +16,7 @@ from provml_lightning.errors import ProvMLError, RecordError, RunClosedError, St
 from provml_lightning.runtime.faults import Faults, lost_note, warn
 from provml_lightning.runtime.outcome import ended, outcome_of
 from provml_lightning.runtime.snapshot import compile_run, wait_for_ranks
+from provml_lightning.storage.contents import is_settled
 from provml_lightning.storage.liveness import this_process
 from provml_lightning.storage.point_log import ABSENT, MARK, RECORD, Head
 from provml_lightning.storage.recorder import Recorder
@@ -70,11 +72,12 @@ class Run:
         self._lock = threading.RLock()
         # Every spelling that a caller used, and the metrics that they stand for.
         self._numbers: dict[tuple[str, Any, str | None], int] = {}
-        self._series: dict[MetricKey, int] = {}
+        self._series: dict[MetricKey, Series] = {}
         self._free_numbers = itertools.count(1)
         self._forked = False
         self._closed = False
         self._pause: Ended | None = None
+        self._part: Ended | None = None
         self._recorder: Recorder | None = self._new_recorder()
 
     @property
@@ -163,32 +166,32 @@ class Run:
         """Write everything that people read; logging may go on afterwards.
 
         Args:
-            status: How a part of the run ended, if one did.
+            status: How a part of the run ended, if one did. Then no file stays open: what is
+                logged afterwards goes to new ones.
             error: The exception that ended it.
 
         Raises:
             StorageError: The disk did not take it; what was logged is safe in the journal folder.
         """
         with self._lock:
-            if status is not None and self._pause is None:
-                end = ended(status, error, final=False)
-                self._writable().append(end)
-                # The next value is then a new name to us, and says that the run goes on.
-                self._numbers.clear()
-                self._pause = end
             recorder = None if self._closed else self._recorder
         if recorder is not None:
             try:
                 recorder.sync()
             except OSError as fault:
                 self._faults.report(fault)
+        with self._lock:
+            if status is not None and self._pause is None:
+                self._rest(ended(status, error, final=False))
+            resting = self._recorder is None
         if self.compiles:
-            compile_run(self.layout, seal=False)
+            compile_run(self.layout, seal=resting)
 
     def close(self, status: Status = Status.COMPLETED, error: BaseException | None = None) -> None:
         """End the run: write everything that people read; a second call does nothing.
 
-        An end that was told already, with nothing logged since, stands.
+        An end that was told already, with nothing logged since, stands; so does the failure of
+        the last part, whatever was told after it.
 
         Raises:
             StorageError: The disk did not take it; what was logged is safe in the journal folder,
@@ -201,10 +204,11 @@ class Run:
             self._numbers.clear()
             recorder = self._recorder
             if recorder is not None:
-                self._end(recorder, ended(status, error, final=True, told=self._pause))
+                failed = self._part if status is Status.COMPLETED else None
+                self._end(recorder, ended(status, error, final=True, told=self._pause or failed))
         failure = None
         try:
-            if self.compiles:
+            if self.compiles and not (recorder is None and is_settled(self.layout)):
                 wait_for_ranks(self.layout, self.rank)
                 compile_run(self.layout, seal=True)
         except StorageError as raised:
@@ -257,6 +261,19 @@ class Run:
             self._recorder.append(Resumed(time=_now()))
         return self._recorder
 
+    def _rest(self, end: Ended) -> None:
+        """Say that a part ended, and let go of the files unless something waits for the disk."""
+        self._part = None if end.status is Status.COMPLETED else end
+        recorder = self._writable()
+        if recorder.waiting:
+            recorder.append(end)
+        else:
+            self._end(recorder, replace(end, final=True))
+            self._recorder = None
+        # The next value is then a new name to us, and says that the run goes on.
+        self._numbers.clear()
+        self._pause = end
+
     @staticmethod
     def _end(recorder: Recorder, end: Ended) -> None:
         """Write what waits, say what was lost, and that this process's part has ended."""
@@ -292,6 +309,8 @@ class Run:
             ) from error
         self._points = recorder.points
         recorder.append(self.opened)
+        for series in self._series.values():  # a number means the same in all our files
+            recorder.append(series)
         return recorder
 
     def _number(self, key: str, context: str | None, source: str | None, unit: str | None) -> int:
@@ -301,15 +320,17 @@ class Run:
             recorder = self._writable()
             if name not in self._series:
                 number = next(self._free_numbers)  # never twice, even if we are interrupted here
-                recorder.append(Series(time=_now(), number=number, unit=unit, **name._asdict()))
-                self._series[name] = number
-            self._numbers[key, context, source] = self._series[name]
-            return self._series[name]
+                series = Series(time=_now(), number=number, unit=unit, **name._asdict())
+                recorder.append(series)
+                self._series[name] = series
+            number = self._numbers[key, context, source] = self._series[name].number
+            return number
 
     def _turn(self, head: Head, offset: int, key: str, step: int, epoch: int) -> None:
         """Get the next block where this one is full; refuse what does not fit into a record."""
-        if self._closed:
-            self._writable()
+        if self._closed or self._recorder is None:
+            with self._lock:
+                self._writable()
         if offset + RECORD.size <= len(head[1]):
             _pack(head[1], offset, 0, 0, 0, 0.0, 0, MARK)  # number 0: nobody waits for this slot
             to_step(key, step)
