@@ -13,6 +13,7 @@ from provml_lightning.domain.metric_names import metric_key
 from provml_lightning.domain.records import Ended, Note, Opened, Record, Resumed, Series, Status
 from provml_lightning.domain.scalars import to_step, to_value
 from provml_lightning.errors import ProvMLError, RecordError, RunClosedError, StorageError
+from provml_lightning.runtime.contributors import Contributors
 from provml_lightning.runtime.faults import Faults, lost_note, warn
 from provml_lightning.runtime.outcome import ended, outcome_of
 from provml_lightning.runtime.snapshot import compile_run, wait_for_ranks
@@ -44,6 +45,7 @@ class Run:
         layout: Where it lies.
         opened: What is true of it from the start.
         rank: Global rank of this process [1].
+        contributors: Who is asked for more before everything is written.
     """
 
     records = True
@@ -66,6 +68,7 @@ class Run:
         self.layout = layout
         self.opened = opened
         self.rank = rank
+        self.contributors = Contributors()
         self._waiting = waiting
         self._strict = strict
         self._faults = self._new_faults()
@@ -173,6 +176,7 @@ class Run:
         Raises:
             StorageError: The disk did not take it; what was logged is safe in the journal folder.
         """
+        self.contributors.ask()
         with self._lock:
             recorder = None if self._closed else self._recorder
         if recorder is not None:
@@ -197,6 +201,8 @@ class Run:
             StorageError: The disk did not take it; what was logged is safe in the journal folder,
                 or the message says how much is not.
         """
+        if self.is_open:
+            self.contributors.ask(closing=True)
         with self._lock:
             if self._closed:
                 return
@@ -223,6 +229,7 @@ class Run:
         """Leave the parent's files alone, in a process born by fork; it makes its own on demand."""
         self._lock = threading.RLock()
         self._faults = self._new_faults()
+        self.contributors = Contributors()
         self._numbers, self._series = {}, {}
         self._forked = True
         if self._recorder is not None:

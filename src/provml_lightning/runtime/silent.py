@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from provml_lightning.runtime.contributors import Contributors
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -22,6 +24,7 @@ class SilentRun:
         """Begin to do nothing as a rank."""
         self.rank = rank
         self.is_open = True
+        self.contributors = Contributors()
 
     def record_metric(self, *_: object, **__: object) -> None:
         """Do nothing."""
@@ -37,6 +40,8 @@ class SilentRun:
 
     def close(self, *_: object) -> None:
         """Take no more calls."""
+        if self.is_open:
+            self.contributors.ask(closing=True)
         self.is_open = False
 
     def become_child(self) -> None:
