@@ -30,6 +30,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 __all__ = [
     "AmbiguousMetricError",
     "ConfigurationError",
@@ -127,6 +129,7 @@ class QueryError(ProvMLError):
 class RecordNotFoundError(QueryError, KeyError):
     """Nothing of that name is in the document; the message holds the closest matches."""
 
+    @override
     def __str__(self) -> str:
         """Return the message as it is; KeyError would show its repr."""
         return str(self.args[0]) if self.args else ""

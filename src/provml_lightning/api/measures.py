@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
-from provml_lightning.runtime.active import innermost
+from provml_lightning.domain.folding import Fold, FoldOperation, fold_of
+from provml_lightning.domain.records import FinalMetric
+from provml_lightning.domain.scalars import to_value
+from provml_lightning.errors import ConfigurationError, SamplerUnavailableError
+from provml_lightning.runtime.active import deliver, innermost
+from provml_lightning.runtime.folds import register_fold
 from provml_lightning.runtime.run import Run
 
-__all__ = ["log_current_execution_time"]
+__all__ = [
+    "log_carbon_metrics",
+    "log_current_execution_time",
+    "log_flops_per_batch",
+    "log_flops_per_epoch",
+    "log_system_metrics",
+    "register_final_metric",
+]
 
 
 def log_current_execution_time(
@@ -31,3 +44,92 @@ def log_current_execution_time(
         now = time.time_ns()
         seconds = (now - run.opened.time) / 1e9
         run.record_metric(label, seconds, context, step, "time", time=now, unit="s")
+
+
+def register_final_metric(
+    metric_name: str,
+    initial_value: float,
+    fold_operation: FoldOperation | str | Fold = FoldOperation.MAX,
+) -> None:
+    """Fold a metric's values into one when the run ends; the result is an attribute of the run.
+
+    Nothing is added to the cost of logging: the values are folded when the documents are written,
+    in the order in which they were logged, those of every context and source.
+
+    Args:
+        metric_name: The metric, whether it has been logged or not.
+        initial_value: What the folding begins with.
+        fold_operation: MAX, MIN, ADD or SUBTRACT, or a function ``(folded, value) -> folded``.
+
+    Raises:
+        ConfigurationError: There is no such operation.
+        RecordError: The initial value is not a number.
+    """
+    initial = to_value(metric_name, initial_value)
+    fold, name = _fold(fold_operation)
+    registered = FinalMetric(
+        time=time.time_ns(), metric=metric_name, initial=initial, operation=name
+    )
+    deliver(lambda run: register_fold(run, registered, fold))
+
+
+def log_system_metrics(context: str | None = None, step: int | None = None) -> None:
+    """Keep what the machine did since the last call.
+
+    Raises:
+        SamplerUnavailableError: Always, in this version: it has no samplers yet.
+    """
+    raise _not_yet("log_system_metrics", context, step)
+
+
+def log_carbon_metrics(context: str | None = None, step: int | None = None) -> None:
+    """Keep the emissions since the last call.
+
+    Raises:
+        SamplerUnavailableError: Always, in this version: it has no samplers yet.
+    """
+    raise _not_yet("log_carbon_metrics", context, step)
+
+
+def log_flops_per_batch(
+    label: str, model: Any, batch: Any, context: str | None = None, step: int | None = None
+) -> None:
+    """Keep the floating-point operations of one batch.
+
+    Raises:
+        SamplerUnavailableError: Always, in this version: it counts no FLOPs yet.
+    """
+    raise _not_yet("log_flops_per_batch", label, type(model), type(batch), context, step)
+
+
+def log_flops_per_epoch(
+    label: str, model: Any, dataset: Any, context: str | None = None, step: int | None = None
+) -> None:
+    """Keep the floating-point operations of one epoch.
+
+    Raises:
+        SamplerUnavailableError: Always, in this version: it counts no FLOPs yet.
+    """
+    raise _not_yet("log_flops_per_epoch", label, type(model), type(dataset), context, step)
+
+
+def _not_yet(call: str, *_: object) -> SamplerUnavailableError:
+    return SamplerUnavailableError(
+        f"{call}: this version of provml-lightning measures no system, carbon or FLOPs metrics;"
+        " log what you measure yourself with log_metric(..., unit=..., source=...)"
+    )
+
+
+def _fold(operation: FoldOperation | str | Fold) -> tuple[Fold, str]:
+    if callable(operation) and not isinstance(operation, str):
+        name = getattr(operation, "__qualname__", type(operation).__qualname__)
+        module = getattr(operation, "__module__", None)
+        return operation, f"{module}.{name}" if module else name
+    spelled = str(operation).lower().removeprefix("foldoperation.")
+    fold = fold_of(spelled)
+    if fold is None:
+        choices = ", ".join(repr(choice.value) for choice in FoldOperation)
+        raise ConfigurationError(
+            f"fold_operation={operation!r} is unknown; choose one of {choices}, or a function"
+        )
+    return fold, spelled

@@ -23,7 +23,7 @@ from provml_lightning.runtime.shelf import keep
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["log_artifact", "log_metric", "log_param"]
+__all__ = ["keep_copy", "log_artifact", "log_metric", "log_param", "record_fact"]
 
 
 def log_metric(
@@ -151,7 +151,7 @@ def log_artifact(
             lambda stored: replace(described, stored=stored[0]),
         )
     if log_copy_in_prov_directory:
-        return _keep_copy(described, Path(artifact_path))
+        return keep_copy(described, Path(artifact_path))
     _keep_reference(described, Path(artifact_path))
     return None
 
@@ -161,7 +161,12 @@ def record_fact(record: Record) -> None:
     deliver(lambda run: run.record(record))
 
 
-def _keep_copy(described: Artifact, path: Path) -> Path | None:
+def keep_copy(described: Artifact, path: Path) -> Path | None:
+    """Copy a file or folder into the current run and tell of both, the copy and its original.
+
+    Raises:
+        RecordError: There is nothing at the path.
+    """
     shown = fspath(path)
     name = folder_name(described.name)
     wanted = name if Path(described.name).suffix else name + path.suffix

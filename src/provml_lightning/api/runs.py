@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from provml_lightning.domain.records import Status
 from provml_lightning.domain.settings import CompressorType, MetricsType, RunSettings
 from provml_lightning.runtime.active import AnyRun, current, enter, innermost, leave
+from provml_lightning.runtime.exporting import exports_of, try_all
 from provml_lightning.runtime.opening import open_run
+from provml_lightning.runtime.run import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
 __all__ = ["end_run", "start_run"]
@@ -77,13 +80,31 @@ def start_run(
     return run
 
 
-def end_run() -> None:
+def end_run(
+    create_graph: bool = False,
+    create_svg: bool = False,
+    crate_ro_crate: bool = False,
+    *,
+    create_rocrate: bool = False,
+) -> None:
     """End the run that was opened last: write everything that people read.
+
+    Args:
+        create_graph: Write the provenance graph as DOT, beside the PROV-JSON.
+        create_svg: Draw it as SVG; writes the DOT too.
+        crate_ro_crate: Make the run an RO-Crate and pack it into a zip beside it; the documents'
+            other spelling is ``create_rocrate``.
+        create_rocrate: The same.
 
     Raises:
         NoActiveRunError: No run is open.
         StorageError: The disk did not take it; what was logged is safe in the journal folder.
+        ExportError: A graph, picture or crate failed; everything else was written.
     """
+    crate = crate_ro_crate or create_rocrate
     run = innermost()
     leave(run)
-    run.close(Status.COMPLETED)
+    steps: list[Callable[[], object]] = [lambda: run.close(Status.COMPLETED)]
+    if isinstance(run, Run) and run.compiles and (create_graph or create_svg or crate):
+        steps += exports_of(run.layout, graph=create_graph, svg=create_svg, crate=crate)
+    try_all(steps)

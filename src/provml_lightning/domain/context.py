@@ -20,7 +20,7 @@ class Context(StrEnum):
 _KNOWN = {context.value.lower(): context.value for context in Context}
 
 
-def canonical_context(context: str | None) -> str | None:
+def canonical_context(context: object) -> str | None:
     """Return the context's one spelling: known ones are recognised in any case.
 
     ``"TRAINING"``, ``"training"`` and ``"Context.TRAINING"`` are ``"Training"``; ``None`` is the

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Artifact",
+    "ContextDeclared",
     "Dataset",
     "Ended",
+    "FinalMetric",
+    "FunctionCall",
+    "Item",
     "Model",
     "ModelVersion",
     "Note",
@@ -110,8 +114,9 @@ class Parameter:
 class Artifact:
     """A file or folder that the run used or made.
 
-    ``stored`` is the copy inside the run, ``original`` what the caller pointed to; one may be
-    None, not both.
+    ``stored`` is the copy inside the run, ``original`` what the caller pointed to; both are None
+    where the thing lies elsewhere, such as in a repository. ``category`` is a further PROV type,
+    such as ``SourceCode``.
     """
 
     time: int
@@ -121,6 +126,7 @@ class Artifact:
     context: str | None = None
     source: str | None = None
     step: int | None = None
+    category: str | None = None
     is_model: bool = False
     is_input: bool = False
     attributes: Mapping[str, Plain] = field(default_factory=dict)
@@ -167,6 +173,71 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """Something that went into the run, or came out of it; every one is an entity of its own."""
+
+    time: int
+    name: str
+    value: Plain
+    value_type: str
+    context: str | None = None
+    source: str | None = None
+    is_output: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextDeclared:
+    """A context was named before anything happened in it; a part of another one, perhaps."""
+
+    time: int
+    context: str
+    parent: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalMetric:
+    """A metric's values shall be folded into one; ``value`` is None until they were.
+
+    ``operation`` is one of FoldOperation's values, or the name of a function of the user's.
+    """
+
+    time: int
+    metric: str
+    initial: float
+    operation: str
+    value: float | None = None
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCall:
+    """One of the first calls of a tracked function in a context, or of its first failures.
+
+    The duration [s] of every call is a value of the metric that has the function's name and
+    ``SOURCE``; the failed ones are also values of the metric ``<function>/failed``.
+
+    Attributes:
+        time: When it began.
+        function: Module and qualified name.
+        seconds: How long it took [s].
+        arguments: Descriptions by name; none of a failure after the first calls.
+        result: Description of what it returned; None where it raised, or has no one result.
+    """
+
+    SOURCE: ClassVar[str] = "calls"
+
+    time: int
+    function: str
+    seconds: float
+    context: str | None = None
+    arguments: Mapping[str, Plain] = field(default_factory=dict)
+    result: str | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """Something that the reader must know: values lost, a disk that was full, a missing rank."""
 
@@ -198,5 +269,18 @@ class Resumed:
 
 
 Record = (
-    Opened | Resumed | Series | Parameter | Artifact | Model | ModelVersion | Dataset | Note | Ended
+    Opened
+    | Resumed
+    | Series
+    | Parameter
+    | Item
+    | Artifact
+    | Model
+    | ModelVersion
+    | Dataset
+    | ContextDeclared
+    | FinalMetric
+    | FunctionCall
+    | Note
+    | Ended
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from provml_lightning.__about__ import __title__
 from provml_lightning.domain.records import Note
 from provml_lightning.provenance.document import iri, literal, qualified, timestamp
+from provml_lightning.provenance.nesting import final_values, outer_contexts
 from provml_lightning.provenance.scope import facts
 from provml_lightning.provenance.timeline import Interval, last_end
 from provml_lightning.provenance.vocabulary import (
@@ -20,7 +21,7 @@ from provml_lightning.provenance.vocabulary import (
 
 if TYPE_CHECKING:
     from provml_lightning.domain.reading import RunContents, Writer
-    from provml_lightning.domain.records import Opened
+    from provml_lightning.domain.records import ContextDeclared, Opened
     from provml_lightning.domain.values import Plain
     from provml_lightning.provenance.scope import Scope
 
@@ -41,13 +42,19 @@ def state_run(scope: Scope, contents: RunContents, opened: Opened | None) -> Non
         scope.document.relate("wasAssociatedWith", {"prov:activity": run, "prov:agent": agent})
     if opened is not None and opened.parent is not None:
         _state_parent(scope, opened.parent, run)
+    declared = outer_contexts(contents)
     for context in scope.intervals:
         if context is not None:
-            stage = "provml:LearningStage" if context in _STAGES else "provml:Context"
-            activity = _state_activity(scope, context, stage, context, {})
-            scope.document.relate(
-                "wasInformedBy", {"prov:informed": activity, "prov:informant": run}
-            )
+            _state_context(scope, context, declared.get(context))
+
+
+def _state_context(scope: Scope, context: str, declared: ContextDeclared | None) -> None:
+    """State a context, informed by the one that it is a part of: the run, or another context."""
+    stage = "provml:LearningStage" if context in _STAGES else "provml:Context"
+    stated = facts({"source": declared.source if declared else None})
+    activity = _state_activity(scope, context, stage, context, stated)
+    outer = scope.activity(declared.parent if declared else None)
+    scope.document.relate("wasInformedBy", {"prov:informed": activity, "prov:informant": outer})
 
 
 def _state_parent(scope: Scope, parent: str, run: str) -> None:
@@ -77,7 +84,7 @@ def _times(interval: Interval) -> dict[str, str]:
     """Return an activity's times.
 
     Source:
-        PROV-JSON 3.2: ``prov:startTime`` and ``prov:endTime``; PROV-O's names are invisible here.
+        PROV-JSON, activity: ``prov:startTime`` and ``prov:endTime``; no reader sees PROV-O's names.
     """
     ended = {} if interval.end is None else {"prov:endTime": timestamp(interval.end)}
     return {"prov:startTime": timestamp(interval.start), **ended}
@@ -94,7 +101,8 @@ def _facts(contents: RunContents, opened: Opened | None) -> dict[str, Any]:
             "run_uuid": opened.uuid,
         }
     own["torn_records"] = contents.torn or None
-    stated = facts(own) | facts(opened.attributes if opened else {}) | facts(own)
+    told = {**(opened.attributes if opened else {}), **final_values(contents)}
+    stated = facts(own) | facts(told) | facts(own)
     if opened is not None and opened.parent is not None:
         stated[attribute("parent_run")] = iri(opened.parent)
     return stated | _notes(contents)

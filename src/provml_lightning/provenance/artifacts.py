@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from provml_lightning.domain.records import Artifact, Model, ModelVersion
 from provml_lightning.provenance.history import histories
 from provml_lightning.provenance.scope import Placed, described, facts, file_facts
-from provml_lightning.provenance.vocabulary import entity_id
+from provml_lightning.provenance.vocabulary import attribute, entity_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -116,6 +116,7 @@ def _names(record: Kept) -> tuple[str | None, ...]:
 def _state_artifact(scope: Scope, state: list[Artifact], history: History[Artifact]) -> str:
     artifact = state[0]
     kinds = ["provml:Artifact"] + (["provml:Model"] if artifact.is_model else [])
+    kinds += [attribute(artifact.category)] if artifact.category else []
     own = facts({"step": artifact.step, "rank": history.rank})
     stated = own | facts(artifact.attributes) | own
     file = artifact.stored or artifact.original

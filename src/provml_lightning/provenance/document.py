@@ -70,8 +70,8 @@ def literal(value: Plain) -> Any:
     """Return a value as PROV-JSON writes it, its type kept in every reader.
 
     Source:
-        PROV-JSON 2.3: booleans, texts and numbers stand for themselves, everything else says its
-        type. So does a whole float, since many a JSON reader makes ``1.0`` an integer.
+        PROV-JSON, typed literals: booleans, texts and numbers stand for themselves, everything
+        else says its type. So does a whole float, since many a reader makes ``1.0`` an integer.
     """
     if isinstance(value, str):
         return value if value.isascii() else _valid(value)

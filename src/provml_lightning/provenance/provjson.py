@@ -17,7 +17,7 @@ def dumps(document: Mapping[str, Mapping[str, Any]]) -> bytes:
     """Return a document as PROV-JSON; the same document gives the same bytes.
 
     Source:
-        PROV-JSON 2.1; ASCII alone, since every JSON reader takes that.
+        PROV-JSON; ASCII alone, since every JSON reader takes that.
     """
     return "".join(_lines(document)).encode("ascii")
 

@@ -15,8 +15,10 @@ from provml_lightning.provenance.artifacts import (
     state_models,
     state_replacements,
 )
+from provml_lightning.provenance.calls import state_calls
 from provml_lightning.provenance.document import Document
 from provml_lightning.provenance.entities import state_datasets, state_parameters
+from provml_lightning.provenance.items import state_items
 from provml_lightning.provenance.metrics import state_metrics
 from provml_lightning.provenance.scope import Scope
 from provml_lightning.provenance.timeline import first_opened, intervals
@@ -45,12 +47,14 @@ def state(contents: RunContents) -> dict[str, Any]:
     scope = Scope(document, run, intervals(contents))
     state_run(scope, contents, opened)
     state_parameters(scope, _all(contents, records.Parameter))
+    state_items(scope, _all(contents, records.Item))
     seen = state_datasets(scope, _all(contents, records.Dataset))
     state_artifacts(scope, _all(contents, records.Artifact))
     state_models(scope, _all(contents, records.Model))
     state_model_versions(scope, _all(contents, records.ModelVersion), seen)
     state_replacements(scope)
     state_metrics(scope, contents.files, contents.series)
+    state_calls(scope, _all(contents, records.FunctionCall), contents.series)
     return document.as_dict()
 
 

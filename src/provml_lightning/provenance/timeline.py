@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from provml_lightning.domain.records import Ended, Opened, Series, Status
+from provml_lightning.domain.records import ContextDeclared, Ended, Opened, Series, Status
 
 if TYPE_CHECKING:
     from provml_lightning.domain.reading import RunContents
@@ -46,6 +46,8 @@ def intervals(contents: RunContents) -> dict[str | None, Interval]:
         context = getattr(record, "context", None)
         if context is not None and not isinstance(record, Series):
             _widen(found, context, record.time)
+        if isinstance(record, ContextDeclared) and record.parent is not None:
+            _widen(found, record.parent, record.time)
     over = contents.status in _OVER
     run = found.get(None)
     for series in contents.series:

@@ -45,15 +45,26 @@ PEER_ATTRIBUTES = frozenset(
 )  # fmt: skip
 
 _RUN = "run/"
+_NOT_IN_ATTRIBUTE = re.compile(r"[^A-Za-z0-9_-]")
+_STARTS_NAME = re.compile(r"[A-Za-z_]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _IRI = re.compile(r"[^\s<>\"{}|\\^`\x00-\x20]+")
 
 
 @lru_cache(maxsize=4096)
 def attribute(name: str) -> str:
-    """Return the qualified name of a fact that we state ourselves."""
+    """Return the qualified name of a fact that we state ourselves.
+
+    Letters, digits, ``_`` and ``-`` stand for themselves, every other byte is ``.`` and two hex
+    digits; a name that no XML name can begin with, or an empty one, stands between ``n..`` and
+    ``_``. Other than in an id, ``%`` is not possible: RDF/XML makes an element of each attribute.
+
+    Source:
+        Namespaces in XML 1.0, NCName.
+    """
     prefix = "yprov" if name in PEER_ATTRIBUTES else "provml"
-    return f"{prefix}:{local_name(name)}"
+    encoded = _NOT_IN_ATTRIBUTE.sub(_dotted, name)
+    return f"{prefix}:{encoded}" if _STARTS_NAME.match(encoded) else f"{prefix}:n..{encoded}_"
 
 
 def activity_id(context: str | None, run: str) -> str:
@@ -122,6 +133,10 @@ def parent_of(iri: str) -> tuple[str, str, str] | None:
     if not found or not namespace:
         return None
     return namespace, _RUN + encoded, unquote(encoded)
+
+
+def _dotted(found: re.Match[str]) -> str:
+    return "".join(f".{byte:02x}" for byte in found[0].encode("utf-8", "surrogatepass"))
 
 
 def _is_host_and_port(text: str) -> bool:

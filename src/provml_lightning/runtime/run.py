@@ -165,6 +165,12 @@ class Run:
         """
         self._faults.excuse(topic, error)
 
+    def flush(self) -> None:
+        """Write what waits in memory, so that a reader finds it."""
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.flush()
+
     def snapshot(self, status: Status | None = None, error: BaseException | None = None) -> None:
         """Write everything that people read; logging may go on afterwards.
 

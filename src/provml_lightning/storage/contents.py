@@ -10,6 +10,7 @@ from provml_lightning.domain.reading import RunContents
 from provml_lightning.domain.records import Ended, Opened, Record, Resumed, Status
 from provml_lightning.domain.settings import CompressorType, MetricsType
 from provml_lightning.errors import StorageError
+from provml_lightning.storage.folding import with_folds
 from provml_lightning.storage.formats import open_format
 from provml_lightning.storage.index import RunIndex, read_index
 from provml_lightning.storage.journal import JournalLines, read_journal
@@ -57,6 +58,22 @@ class Ledger:
     sources: Sequence[Source]
     sealed: Sequence[str]
     form: MetricsFormat
+
+    @property
+    def status(self) -> Status:
+        """How the run stands: as its first rank's last segment says, or as its process does."""
+        own = [journal for journal in self.journals if not journal.writer.forked]
+        if not own:
+            return Status.INCOMPLETE
+        rank = min(journal.writer.rank for journal in own)
+        main = max(
+            (journal for journal in own if journal.writer.rank == rank),
+            key=lambda journal: journal.writer.segment,
+        )
+        last = _last_word(main)
+        if isinstance(last, Ended):
+            return last.status
+        return Status.RUNNING if self.seems_alive(main.writer) else Status.INCOMPLETE
 
     def covers(self, values: Mapping[str, int]) -> dict[str, list[int]]:
         """Return how much of each writer's files there is: bytes of journal, values of log."""
@@ -173,13 +190,14 @@ def _form(index: RunIndex | None) -> MetricsFormat:
 
 
 def _contents(ledger: Ledger, compiled: Compiled) -> RunContents:
+    names = [series.name for series in compiled.series]
     return RunContents(
         directory=ledger.layout.directory.name,
         writers=tuple(journal.writer for journal in ledger.journals),
-        records=tuple(_in_order(ledger.journals)),
+        records=tuple(with_folds(ledger, _in_order(ledger.journals), names)),
         series=tuple(compiled.series),
         files=tuple(compiled.files),
-        status=_status(ledger),
+        status=ledger.status,
         torn=sum(journal.torn for journal in ledger.journals),
     )
 
@@ -196,22 +214,6 @@ def _timed(journal: JournalLines, position: int) -> Iterator[tuple[int, int, int
     for record in journal.records:
         latest = max(latest, record.time)
         yield latest, position, journal.writer.rank, record
-
-
-def _status(ledger: Ledger) -> Status:
-    """Return how the run stands: as its first rank's last segment says, or as its process does."""
-    own = [journal for journal in ledger.journals if not journal.writer.forked]
-    if not own:
-        return Status.INCOMPLETE
-    rank = min(journal.writer.rank for journal in own)
-    main = max(
-        (journal for journal in own if journal.writer.rank == rank),
-        key=lambda journal: journal.writer.segment,
-    )
-    last = _last_word(main)
-    if isinstance(last, Ended):
-        return last.status
-    return Status.RUNNING if ledger.seems_alive(main.writer) else Status.INCOMPLETE
 
 
 def _last_word(journal: JournalLines) -> Record | None:
