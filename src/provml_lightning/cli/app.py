@@ -7,14 +7,28 @@ from typing import Annotated
 import typer
 
 from provml_lightning.__about__ import __title__, __version__
+from provml_lightning.cli.recover import recover_run
+from provml_lightning.cli.runs import runs
+from provml_lightning.cli.show import show
+from provml_lightning.cli.terminal import Commands, survive_output
 
 __all__ = ["main"]
 
-app = typer.Typer(no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("show")(show)
+app.command("runs")(runs)
+app.command("recover")(recover_run)
 
 
 def main() -> None:
     """Run the command line on the process's arguments."""
+    survive_output()
     app(prog_name="prov4ml")
 
 
@@ -37,4 +51,4 @@ def _root(
         ),
     ] = False,
 ) -> None:
-    """Provenance of machine learning runs: ask, draw, pack and recover them."""
+    """Provenance of machine learning runs: look at them, compare them, recover them."""

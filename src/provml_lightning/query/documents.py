@@ -38,6 +38,7 @@ class Document:
             dictionary.
         archive: The ZIP file that it lies in.
         unsettled: The run whose document was compiled just now, because it has no end.
+        agents: Who answers for it.
     """
 
     elements: tuple[Element, ...]
@@ -46,18 +47,20 @@ class Document:
     folder: PurePath | None = None
     archive: Path | None = None
     unsettled: RunLayout | None = None
+    agents: tuple[Element, ...] = ()
 
     def of_kind(self, kind: str) -> list[Element]:
         """Return the elements of one section, ``"activity"`` or ``"entity"``."""
         return [element for element in self.elements if element.kind == kind]
 
 
-def load(source: Mapping[str, Any] | str | PurePath) -> Document:
+def load(source: Mapping[str, Any] | str | PurePath, *, quiet: bool = False) -> Document:
     """Load a document.
 
     Args:
         source: A PROV-JSON as a dictionary, the path of one, the path of a run's folder, or that
             of a ZIP file that holds one document.
+        quiet: The caller says itself where the run has no end.
 
     Raises:
         RecordNotFoundError: There is no such file or folder, or no document in it.
@@ -68,7 +71,7 @@ def load(source: Mapping[str, Any] | str | PurePath) -> Document:
         return _document(source, "the dictionary")
     path = Path(source)
     if unsettled := _unsettled(path):
-        return _compiled(unsettled)
+        return _compiled(unsettled, quiet=quiet)
     if path.is_dir():
         names = [entry.name for entry in path.iterdir() if is_document_name(entry.name)]
         return _from_file(path / _only(names, str(path)))
@@ -140,18 +143,19 @@ def _unsettled(path: Path) -> RunLayout | None:
     return layout if layout.is_run() and not is_settled(layout) else None
 
 
-def _compiled(layout: RunLayout) -> Document:
+def _compiled(layout: RunLayout, *, quiet: bool) -> Document:
     """Compile the document of a run without an end, in memory alone."""
     from provml_lightning.provenance.statement import state
     from provml_lightning.storage.contents import read_contents
 
     contents = read_contents(layout)
-    warnings.warn(
-        f"{layout.directory} is {contents.status}, and its documents lack what was logged last:"
-        " answered from its journal. 'prov4ml recover' brings them up to date",
-        IncompleteRunWarning,
-        stacklevel=4,  # over load and the question to the one who asked
-    )
+    if not quiet:
+        warnings.warn(
+            f"{layout.directory} is {contents.status}, and its documents lack what was logged last:"
+            " answered from its journal. 'prov4ml recover' brings them up to date",
+            IncompleteRunWarning,
+            stacklevel=4,  # over load and the question to the one who asked
+        )
     name = str(layout.directory)
     return _document(state(contents), name, folder=layout.directory, unsettled=layout)
 
@@ -162,12 +166,14 @@ def _document(data: Any, name: str, **place: Any) -> Document:
             f"{name} is not a PROV-JSON document: it has none of {', '.join(sorted(_SECTIONS))}"
         )
     prefixes = _mapping(data, "prefix", name)
-    elements = tuple(_elements(data, name))
-    return Document(elements=elements, dialect=dialect_of(prefixes), name=name, **place)
+    elements = tuple(_elements(data, name, "activity", "entity"))
+    agents = tuple(_elements(data, name, "agent"))
+    dialect = dialect_of(prefixes)
+    return Document(elements=elements, agents=agents, dialect=dialect, name=name, **place)
 
 
-def _elements(data: Mapping[str, Any], name: str) -> Iterator[Element]:
-    for kind in ("activity", "entity"):
+def _elements(data: Mapping[str, Any], name: str, *kinds: str) -> Iterator[Element]:
+    for kind in kinds:
         for identifier, found in _mapping(data, kind, name).items():
             records = found if isinstance(found, list) else [found]
             for record in records:
@@ -175,7 +181,7 @@ def _elements(data: Mapping[str, Any], name: str) -> Iterator[Element]:
                     raise MalformedDocumentError(f"{name}: {kind} {identifier!r} is no record")
                 yield Element(kind, identifier, record)
     for bundle in _mapping(data, "bundle", name).values():
-        yield from _elements(bundle, name)
+        yield from _elements(bundle, name, *kinds)
 
 
 def _mapping(data: Mapping[str, Any], section: str, name: str) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from provml_lightning.query.dialects import Element
 
-__all__ = ["get_metric", "list_metric_paths", "list_metrics"]
+__all__ = ["Metric", "get_metric", "list_metric_paths", "list_metrics", "metrics_of"]
 
 _TEXTS = ("label", "context", "source", "csv_path", "id", "unit")
 _NUMBERS = ("first", "last", "min", "max")
@@ -33,7 +33,7 @@ _LISTED = 12
 
 
 @dataclass(frozen=True, slots=True)
-class _Metric:
+class Metric:
     """A metric of a document; ``name.context`` is as the document spells it."""
 
     name: MetricKey
@@ -77,7 +77,7 @@ def list_metrics(
     """
     import pandas as pd
 
-    metrics = [metric for metric in _metrics(load(data)) if metric.fits(context, source)]
+    metrics = [metric for metric in metrics_of(load(data)) if metric.fits(context, source)]
     rows = [_row(metric) for metric in metrics]
     columns = {name: pd.Series([row[name] for row in rows], dtype=object) for name in _TEXTS}
     columns["rows"] = pd.Series([row["rows"] for row in rows], dtype="Int64")
@@ -107,7 +107,7 @@ def list_metric_paths(
         A path that opens from here where the file was found, else the path that the document has.
     """
     document = load(data)
-    metrics = _metrics(document)
+    metrics = metrics_of(document)
     sharing = Counter(metric.element.id for metric in metrics)
     found: dict[str, str] = {}
     opening: dict[str, str] = {}
@@ -151,21 +151,21 @@ def get_metric(
     return read_series(document, metric.name, metric.path, metric.element)
 
 
-def _metrics(document: Document) -> list[_Metric]:
+def metrics_of(document: Document) -> list[Metric]:
     """Return the metrics; one that is stated again with the same file is the same metric."""
     dialect = document.dialect
-    found: dict[tuple[object, ...], _Metric] = {}
+    found: dict[tuple[object, ...], Metric] = {}
     for place, element in enumerate(document.elements):
         if not dialect.is_metric(element):
             continue
         label, path = dialect.label_of(element), dialect.path_of(element)
         name = MetricKey(label, dialect.context_of(element), dialect.source_of(element))
-        found[element.id, name, path or place] = _Metric(name, path, element)
+        found[element.id, name, path or place] = Metric(name, path, element)
     return list(found.values())
 
 
-def _one(document: Document, name: str | None, context: str | None, source: str | None) -> _Metric:
-    metrics = _metrics(document)
+def _one(document: Document, name: str | None, context: str | None, source: str | None) -> Metric:
+    metrics = metrics_of(document)
     named = metrics if name is None else _named(metrics, name)
     if not named:
         labels = (metric.name.key for metric in metrics)
@@ -185,7 +185,7 @@ def _one(document: Document, name: str | None, context: str | None, source: str 
     return fitting[0]
 
 
-def _named(metrics: list[_Metric], name: str) -> list[_Metric]:
+def _named(metrics: list[Metric], name: str) -> list[Metric]:
     """Return the metrics with a name: the user's own goes before any that we or others made."""
     return (
         [metric for metric in metrics if metric.name.key == name]
@@ -194,13 +194,13 @@ def _named(metrics: list[_Metric], name: str) -> list[_Metric]:
     )
 
 
-def _candidates(metrics: list[_Metric]) -> str:
+def _candidates(metrics: list[Metric]) -> str:
     shown = [f"{m.name.key} / {m.context} / {m.name.source}" for m in metrics[:_LISTED]]
     more = f" and {len(metrics) - _LISTED} more" if len(metrics) > _LISTED else ""
     return ", ".join(shown) + more
 
 
-def _row(metric: _Metric) -> dict[str, Any]:
+def _row(metric: Metric) -> dict[str, Any]:
     row: dict[str, Any] = {
         "label": metric.name.key,
         "context": metric.context,

@@ -1,0 +1,152 @@
+"""A run's overview on a terminal: a header, and a section for each kind of thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from provml_lightning.cli.amounts import ABSENT, bytes_of, count, duration, moment, number, plural
+from provml_lightning.cli.standing import advice, status_text
+from provml_lightning.cli.tables import Row, print_table
+from provml_lightning.cli.terminal import console, more, shown, title
+from provml_lightning.query.files import FileFacts
+from provml_lightning.query.overview import ItemFacts, RunOverview
+from provml_lightning.query.summaries import MetricFacts
+
+__all__ = ["print_sheet"]
+
+_DIGEST = 12
+_LONGEST_VALUE = 120
+
+
+def print_sheet(overview: RunOverview, longest: int | None) -> None:
+    """Print everything that a person asks first.
+
+    Args:
+        overview: The run.
+        longest: Rows of a list that are shown [1]; None for all.
+    """
+    out = console()
+    _print_header(out, overview)
+    _section(out, "Parameters", overview.parameters, _PARAMETER, longest)
+    _print_metrics(out, overview.metrics, longest)
+    _section(out, "Data sets", overview.datasets, _DATASET, longest)
+    _section(out, "Models", overview.models, _MODEL, longest)
+    _section(out, "Artifacts", overview.artifacts, _ARTIFACT, longest)
+    _print_files(out, overview.files, longest)
+
+
+def _print_header(out: Console, overview: RunOverview) -> None:
+    head = overview.head
+    out.print(shown(head.name), style="bold")
+    told = ((Text(name, style="dim"), value) for name, value in _header(overview) if value)
+    rows: list[Row] = [{"name": name, "value": value} for name, value in told]
+    print_table(rows, headed=False)
+
+
+def _header(overview: RunOverview) -> list[tuple[str, Any]]:
+    head = overview.head
+    told = advice(head)
+    status = status_text(head.status) if head.status else Text("not stated")
+    return [
+        ("status", Text.assemble(status, ": ", shown(told)) if told else status),
+        ("error", overview.error),
+        ("experiment", _joined(", run ", head.experiment, head.run_id)),
+        ("started", moment(head.started) if head.started else None),
+        ("duration", duration(head.duration) if head.duration is not None else None),
+        ("place", head.place),
+        ("user", _joined(" on ", overview.user, overview.host)),
+        ("ranks", _ranks(overview.ranks)),
+        ("command", overview.command),
+        (
+            "library",
+            _joined(", ", overview.library, overview.python and f"Python {overview.python}"),
+        ),
+        ("torn", f"{plural(overview.torn, 'line')} not whole, and lost" if overview.torn else None),
+        *(("note", note) for note in overview.notes),
+    ]
+
+
+def _joined(between: str, first: str | None, second: str | None) -> str | None:
+    return f"{first}{between}{second}" if first and second else first or second
+
+
+def _ranks(ranks: tuple[int, ...]) -> str | None:
+    if ranks in ((), (0,)):
+        return None
+    unbroken = len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1  # noqa: PLR2004
+    return f"{ranks[0]}–{ranks[-1]}" if unbroken else ", ".join(map(str, ranks))
+
+
+Columns = dict[str, Callable[[Any], str | Text]]
+
+_PARAMETER: Columns = {
+    "name": lambda one: one.name,
+    "context": lambda one: one.context or ABSENT,
+    "value": lambda one: shown(", ".join(map(str, one.values)), _LONGEST_VALUE),
+}
+_METRIC: Columns = {
+    "name": lambda one: one.name,
+    "source": lambda one: one.source or "",
+    "unit": lambda one: one.unit or "",
+    ">rows": lambda one: count(one.rows),
+    ">first": lambda one: number(one.first),
+    ">last": lambda one: number(one.last),
+    ">min": lambda one: number(one.min),
+    ">max": lambda one: number(one.max),
+}
+_ITEM: Columns = {"name": lambda one: one.name, "context": lambda one: one.context or ABSENT}
+_FILE: Columns = {"file": lambda one: one.path, ">size": lambda one: bytes_of(one.size)}
+_STORED: Columns = {">size": lambda one: bytes_of(one.size), "file": lambda one: one.path or ABSENT}
+_DATASET: Columns = _ITEM | {
+    ">samples": lambda one: _fact(one, "total_samples"),
+    ">batch size": lambda one: _fact(one, "batch_size"),
+    "fingerprint": lambda one: _fact(one, "fingerprint")[:_DIGEST],
+}
+_MODEL: Columns = _ITEM | {
+    ">step": lambda one: _fact(one, "step"),
+    ">parameters": lambda one: _fact(one, "total_params"),
+    **_STORED,
+}
+_ARTIFACT: Columns = {**_ITEM, **_STORED}
+
+
+def _fact(one: ItemFacts, name: str) -> str:
+    value = one.facts.get(name)
+    return count(value) if isinstance(value, int) else ABSENT if value is None else str(value)
+
+
+def _print_metrics(out: Console, metrics: Sequence[MetricFacts], longest: int | None) -> None:
+    ordered = sorted(metrics, key=lambda one: one.context or "")
+    for context, group in groupby(ordered, key=lambda one: one.context):
+        name = "Metrics" if context is None else f"Metrics of {shown(context)}"
+        _section(out, name, list(group), _METRIC, longest)
+
+
+def _print_files(out: Console, files: Sequence[FileFacts], longest: int | None) -> None:
+    total = f"{len(files)}, {bytes_of(sum(file.size for file in files))} in all"
+    _section(out, "Files", files, _FILE, longest, amount=total)
+
+
+def _section(
+    out: Console,
+    name: str,
+    items: Sequence[Any],
+    columns: Columns,
+    longest: int | None,
+    amount: object = None,
+) -> None:
+    """Print a heading and as many rows as there may be; nothing where there are no items."""
+    if not items:
+        return
+    rows: list[Row] = [
+        {name: value(one) for name, value in columns.items()} for one in items[:longest]
+    ]
+    out.print(title(name, amount or len(items)))
+    print_table(rows)
+    if len(items) > len(rows):
+        out.print(more(len(items) - len(rows)))
