@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from provml_lightning.__about__ import __title__, __version__
+from provml_lightning.cli.crate import crate
+from provml_lightning.cli.graph import graph
 from provml_lightning.cli.recover import recover_run
 from provml_lightning.cli.runs import runs
 from provml_lightning.cli.show import show
@@ -24,6 +26,8 @@ app = typer.Typer(
 app.command("show")(show)
 app.command("runs")(runs)
 app.command("recover")(recover_run)
+app.command("graph")(graph)
+app.command("crate")(crate)
 
 
 def main() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from provml_lightning.cli.terminal import Commands
+from provml_lightning.cli.terminal import complain, survive_output
+from provml_lightning.errors import ProvMLError
 from provml_lightning.exporters.graph import write_dot, write_svg
 
 __all__ = ["dot2svg_main", "graph", "prov2dot_main"]
@@ -20,17 +22,18 @@ Output = Annotated[
 def graph(
     run: Annotated[Path, typer.Argument(help="A run's folder, or a PROV-JSON file.")],
     *,
-    svg: Annotated[bool, typer.Option("--svg", help="Draw it as SVG too.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The DOT, or with --svg the SVG, to write."),
-    ] = None,
+    svg: Annotated[bool, typer.Option("--svg", help="Draw it as SVG too, beside the DOT.")] = False,
+    output: Output = None,
 ) -> None:
     """Write the graph of a run's provenance as DOT, and with --svg as a picture."""
-    dot = output.with_suffix(".dot") if output and svg else output or _beside(run, ".dot")
-    typer.echo(write_dot(run, dot))
-    if svg:
-        typer.echo(write_svg(dot, output or dot.with_suffix(".svg")))
+    if not svg:
+        typer.echo(write_dot(run, output or _beside(run, ".dot")))
+        return
+    named = output or _beside(run, ".svg")
+    bare = named.with_suffix("") if named.suffix in {".dot", ".svg"} else named
+    dot = write_dot(run, bare.with_name(f"{bare.name}.dot"))
+    typer.echo(dot)
+    typer.echo(write_svg(dot, bare.with_name(f"{bare.name}.svg")))
 
 
 def prov2dot_main() -> None:
@@ -61,11 +64,16 @@ def _dot2svg(
     typer.echo(write_svg(dot, output or _beside(dot, ".svg")))
 
 
-def _run(command: object, name: str) -> None:
-    """Run one command that has no name of its own; errors are one line, as everywhere."""
-    alone = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False)
-    alone.command()(command)  # type: ignore[type-var]
-    alone(prog_name=name)
+def _run(command: Callable[..., None], name: str) -> None:
+    """Run a command that is no part of ``prov4ml``; its errors are one line too."""
+    survive_output()
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command()(command)
+    try:
+        alone(prog_name=name)
+    except ProvMLError as error:
+        complain(error)
+        raise SystemExit(1) from error
 
 
 def _beside(source: Path, suffix: str) -> Path:
@@ -73,4 +81,5 @@ def _beside(source: Path, suffix: str) -> Path:
     if source.is_dir():
         folder = source.resolve()
         return folder / f"prov_{folder.name}{suffix}"
-    return source.with_suffix(suffix)
+    changed = source.with_suffix(suffix)
+    return changed if changed != source else source.with_name(f"{source.name}{suffix}")
