@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.capture.artifacts import copy_into, describe_file, free_name, write_value
+from provml_lightning.capture.callers import KNOWN, library_of
 from provml_lightning.domain.context import canonical_context
 from provml_lightning.domain.names import folder_name
 from provml_lightning.domain.records import Artifact, Parameter, Record, StoredFile
@@ -16,12 +18,14 @@ from provml_lightning.domain.redaction import safe_value
 from provml_lightning.domain.scalars import to_step, to_time_ns, to_value
 from provml_lightning.domain.values import to_plain
 from provml_lightning.errors import StorageError
-from provml_lightning.runtime.active import current, deliver
+from provml_lightning.runtime.active import OPEN_RUNS, current, deliver
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.shelf import keep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+_getframe = sys._getframe  # noqa: SLF001  inspect's costs a hundred times more
 
 __all__ = ["keep_copy", "log_artifact", "log_metric", "log_param", "record_fact"]
 
@@ -44,7 +48,8 @@ def log_metric(
         value: One number: of Python, of NumPy, or a tensor of one element. It is read at once.
         context: What it belongs to, a :class:`Context` or any text; None for the run itself.
         step: Whole number, or None where there is none [1].
-        source: The library that the value comes from.
+        source: The library that the value comes from. None: the installed library that makes
+            this call; none for the user's own code.
         timestamp: When: milliseconds since 1970 as an int, seconds as a float, a datetime with a
             time zone; 0 or None for now.
         epoch: Whole number, or None [1].
@@ -54,17 +59,17 @@ def log_metric(
         RecordError: The value is not one number, the step not a whole one, the time none.
     """
     when = to_time_ns(key, timestamp) if timestamp else None
-    run = current()
-    if run is not None:
+    if source is None:
+        caller = _getframe(1).f_globals
+        try:
+            source = KNOWN[caller.get("__name__")]
+        except KeyError:
+            source = library_of(caller)
+    if OPEN_RUNS:
+        run = OPEN_RUNS[-1]
         run.record_metric(key, value, context, step, source, epoch=epoch, time=when, unit=unit)
-        return
-    number, steps = to_value(key, value), (to_step(key, step), to_step(key, epoch))
-    told = time.time_ns() if when is None else when
-    deliver(
-        lambda opened: opened.record_metric(
-            key, number, context, steps[0], source, epoch=steps[1], time=told, unit=unit
-        )
-    )
+    else:
+        _wait(key, value, context, step, source, epoch=epoch, time=when, unit=unit)
 
 
 def log_param(
@@ -92,7 +97,7 @@ def log_param(
     del is_input  # true of every parameter that is not an output
     record_fact(
         Parameter(
-            time=time.time_ns(),
+            time=time_ns(),
             key=str(key),
             value=safe_value(str(key), value),
             context=canonical_context(context),
@@ -135,7 +140,7 @@ def log_artifact(
         RecordError: There is nothing at the path.
     """
     described = Artifact(
-        time=time.time_ns(),
+        time=time_ns(),
         name=str(artifact_name),
         context=canonical_context(context),
         source=source,
@@ -192,6 +197,28 @@ def _keep_reference(described: Artifact, path: Path) -> None:
         run.excuse("artifact", error)
         return
     record_fact(replace(described, original=original))
+
+
+def _wait(
+    key: str,
+    value: Any,
+    context: str | None,
+    step: Any,
+    source: str | None,
+    *,
+    epoch: Any,
+    time: int | None,
+    unit: str | None,
+) -> None:
+    """Let a value wait for the first run that opens: read now, with the time of now."""
+    # A function of its own: what a lambda holds costs its function 50 ns a name at every call.
+    number, at, era = to_value(key, value), to_step(key, step), to_step(key, epoch)
+    told = time_ns() if time is None else time
+    deliver(
+        lambda run: run.record_metric(
+            key, number, context, at, source, epoch=era, time=told, unit=unit
+        )
+    )
 
 
 def _own_folder() -> Path | None:

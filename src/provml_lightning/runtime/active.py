@@ -18,7 +18,7 @@ from provml_lightning.runtime.outcome import outcome_of
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.silent import SilentRun
 
-__all__ = ["AnyRun", "current", "deliver", "enclosing", "enter", "innermost", "leave"]
+__all__ = ["OPEN_RUNS", "AnyRun", "current", "deliver", "enclosing", "enter", "innermost", "leave"]
 
 AnyRun = Run | SilentRun
 Call = Callable[[AnyRun], None]
@@ -26,11 +26,15 @@ Call = Callable[[AnyRun], None]
 _MOST_WAITING = 100_000
 
 
+# The innermost last; one list for ever, so that a caller in a hurry may keep it.
+OPEN_RUNS: list[AnyRun] = []
+
+
 class _Runs:
     """The open runs, the innermost last, and what waits for the first one."""
 
     def __init__(self) -> None:
-        self.open: list[AnyRun] = []
+        self.open = OPEN_RUNS
         self.enclosing: list[AnyRun] = []
         self.waiting: deque[Call] = deque()
         self.dropped = 0
@@ -77,12 +81,14 @@ _RUNS = _Runs()
 
 def current() -> AnyRun | None:
     """Return the run that calls go to, or None where none is open."""
-    return _last_open(_RUNS.open)
+    runs = _RUNS.open
+    return runs[-1] if runs else None
 
 
 def enclosing() -> AnyRun | None:
     """Return the open run that a new one is opened inside of, or None where there is none."""
-    return _last_open(_RUNS.enclosing)
+    runs = _RUNS.enclosing
+    return runs[-1] if runs else None
 
 
 def innermost() -> AnyRun:
@@ -134,16 +140,6 @@ def deliver(call: Call) -> None:
         if len(_RUNS.waiting) > _MOST_WAITING:
             _RUNS.waiting.popleft()
             _RUNS.dropped += 1
-
-
-def _last_open(runs: list[AnyRun]) -> AnyRun | None:
-    """Return the last run that is open; one that was closed by itself is let go."""
-    while runs:
-        run = runs[-1]
-        if run.is_open:
-            return run
-        leave(run)
-    return None
 
 
 def _uncaught() -> BaseException | None:
