@@ -68,9 +68,17 @@ def _csv(file: Path | io.BytesIO, path: str) -> pd.DataFrame:
 
 
 def _netcdf(file: Path | io.BytesIO, path: str) -> pd.DataFrame:
-    h5netcdf = _extra("h5netcdf", "netcdf", path)
-    with h5netcdf.File(file, "r") as opened:
-        return _frame({name: variable[:] for name, variable in opened.variables.items()}, path)
+    h5py = _extra("h5py", "netcdf", path)
+    with h5py.File(file, "r") as opened:
+        columns = {name: item[:] for name, item in opened.items() if _is_variable(item)}
+    return _frame(columns, path)
+
+
+def _is_variable(item: Any) -> bool:
+    """Tell a variable from a dimension without one, as NetCDF-4 marks it, and from a group."""
+    return hasattr(item, "shape") and not bytes(item.attrs.get("NAME", b"")).startswith(
+        b"This is a netCDF dimension but not a netCDF variable"
+    )
 
 
 def _zarr(file: Path | io.BytesIO, path: str) -> pd.DataFrame:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.domain.context import canonical_context
 from provml_lightning.domain.reading import MetricKey
+from provml_lightning.domain.settings import MetricsType
 from provml_lightning.errors import (
     AmbiguousMetricError,
     RecordNotFoundError,
@@ -21,6 +21,8 @@ from provml_lightning.query.matching import not_found
 from provml_lightning.query.series import read_series
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from provml_lightning.query.dialects import Element
@@ -105,6 +107,9 @@ def list_metric_paths(
 
     Returns:
         A path that opens from here where the file was found, else the path that the document has.
+
+    Raises:
+        UnsupportedFormatError: There is no such file type.
     """
     document = load(data)
     metrics = metrics_of(document)
@@ -223,11 +228,6 @@ def _opening(document: Document, path: str) -> str:
 
 
 def _is_type(path: str, file_type: str | None) -> bool:
-    if file_type is None:
-        return True
-    return _type_name(PurePosixPath(path).suffix) == _type_name(str(file_type))
+    from provml_lightning.storage.formats import type_of
 
-
-def _type_name(spelled: str) -> str:
-    name = spelled.lower().removeprefix("metricstype.").removeprefix(".")
-    return "netcdf" if name == "nc" else name
+    return file_type is None or type_of(path) is MetricsType.of(str(file_type).removeprefix("."))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from provml_lightning.errors import SeriesUnavailableError
+from provml_lightning.errors import SeriesUnavailableError, StorageError
 from provml_lightning.query.embedded import is_cut, parse
 from provml_lightning.query.literals import text_of
 from provml_lightning.query.locations import locate
@@ -75,9 +75,28 @@ def _from_file(document: Document, name: MetricKey, path: str) -> pd.DataFrame:
         return read_parquet(found, name, path)
     if not document.dialect.paths_from_document:
         return read_foreign(found, suffix, path)
-    if isinstance(found, io.BytesIO):
-        raise SeriesUnavailableError(f"{path} cannot be read inside {document.name}: unpack it")
-    return _from_storage(_without(found, path), name)
+    if isinstance(found, Path):
+        return _from_own(found, name, path)
+    with TemporaryDirectory() as folder:
+        unpacked = Path(folder, PurePath(path).name)
+        unpacked.write_bytes(found.getvalue())
+        return _from_own(unpacked, name, path)
+
+
+def _from_own(file: Path, name: MetricKey, path: str) -> pd.DataFrame:
+    from provml_lightning.query.frames import from_arrow
+    from provml_lightning.storage.series import read_file
+
+    try:
+        table = read_file(file, name)
+    except StorageError as error:
+        raise SeriesUnavailableError(str(error)) from error
+    if not table.num_rows:
+        raise SeriesUnavailableError(
+            f"{path} has no value of metric {name.key!r}, context {name.context!r}, source"
+            f" {name.source!r}: it is not the file that the document speaks of"
+        )
+    return from_arrow(table)
 
 
 def _from_storage(directory: Path, name: MetricKey) -> pd.DataFrame:
@@ -89,8 +108,3 @@ def _from_storage(directory: Path, name: MetricKey) -> pd.DataFrame:
     if not table.num_rows:
         raise SeriesUnavailableError(f"the files of {directory} have no value of {name.key!r}")
     return from_arrow(table)
-
-
-def _without(found: Path, path: str) -> Path:
-    """Return the folder from which a relative path leads to a file."""
-    return found.parents[len(PurePath(path).parts) - 1]

@@ -61,7 +61,7 @@ def test_a_file_of_an_unknown_type_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "suffix", "extra"), [("h5netcdf", ".nc", "netcdf"), ("zarr", ".zarr", "zarr")]
+    ("package", "suffix", "extra"), [("h5py", ".nc", "netcdf"), ("zarr", ".zarr", "zarr")]
 )
 def test_a_reader_that_is_not_installed_is_named_with_its_extra(
     package: str, suffix: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -97,7 +97,6 @@ def test_a_zarr_group_is_read(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_is_no_series(tmp_path: Path) -> None:
-    pytest.importorskip("h5netcdf")
     pytest.importorskip("zarr")
     (tmp_path / "m.nc").write_bytes(b"not HDF5")
     (tmp_path / "m.zarr").mkdir()

@@ -108,10 +108,11 @@ def group_name(name: MetricKey) -> str:
     """Return the name of a metric's group, which no other metric of the context has.
 
     Source:
-        NetCDF names begin with a letter, digit or underscore; in Zarr ``__`` is reserved.
+        NetCDF names begin with a letter, digit or underscore; in Zarr ``__`` at the beginning and
+        the name ``zarr.json`` are reserved.
     """
     encoded = file_name(name.key) if name.source is None else file_name(name.key, name.source)
-    return encoded if encoded[0].isalnum() else f"_~{encoded}"
+    return encoded if encoded[0].isalnum() and encoded != "zarr.json" else f"_~{encoded}"
 
 
 def _columns(block: Block) -> Columns:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from provml_lightning.domain.reading import MetricKey
 from provml_lightning.domain.settings import CompressorType
-from provml_lightning.errors import MissingExtraError, StorageError
+from provml_lightning.errors import MissingExtraError
 from provml_lightning.storage.formats.base import Block, fitting, name_order, unreadable
 from provml_lightning.storage.formats.grouped import (
     ATTRIBUTES,
-    COLUMNS,
     DIMENSION,
     FILLS,
     FORMAT,
-    Piece,
     blocks_of,
     group_name,
     pieces,
@@ -68,14 +66,15 @@ class ZarrFormat:
         rows = 0
         root = zarr.create_group(path, zarr_format=3, attributes={"provml_format": FORMAT})
         group: Any = None
+        arrays: dict[str, Any] = {}
         for piece in pieces(blocks):
             if piece.start == 0:
-                group = self._group(root, piece)
-            for name, column in piece.columns.items():
-                array = group[name]
-                if piece.start:
-                    array.resize((piece.stop,))
-                array[piece.start :] = column
+                group = root.create_group(group_name(piece.name), attributes=_named(piece.name))
+                arrays = {name: self._array(group, name, c) for name, c in piece.columns.items()}
+            else:
+                for name, column in piece.columns.items():
+                    arrays[name].resize((piece.stop,))
+                    arrays[name][piece.start :] = column
             if piece.unit and "unit" not in group.attrs:
                 group.attrs["unit"] = piece.unit
             rows += piece.stop - piece.start
@@ -109,24 +108,19 @@ class ZarrFormat:
         with unreadable(path):
             return next(_name(group) for _, group in _opened(path).groups()).context
 
-    def _group(self, root: Any, piece: Piece) -> Any:
-        attributes = dict(zip(("name", "context", "source"), piece.name, strict=True))
-        group = root.create_group(group_name(piece.name), attributes=attributes)
-        for name, kind in COLUMNS.items():
-            fill = {"_FillValue": FILLS[name]} if name in FILLS else {}
-            group.create_array(
-                name,
-                shape=(piece.stop,),
-                chunks=(piece.stop,),
-                dtype=kind,
-                compressors=self._codec,
-                fill_value=FILLS.get(name, 0),
-                dimension_names=[DIMENSION],
-                attributes={**fill, **ATTRIBUTES.get(name, {})},
-                # Chunks of values are written even if they are all zero: a missing one is a loss.
-                config={"write_empty_chunks": name == "value"},
-            )
-        return group
+    def _array(self, group: Any, name: str, column: Any) -> Any:
+        fill = {"_FillValue": FILLS[name]} if name in FILLS else {}
+        return group.create_array(
+            name,
+            data=column,
+            chunks=column.shape,
+            compressors=self._codec,
+            fill_value=FILLS.get(name, 0),
+            dimension_names=[DIMENSION],
+            attributes={**fill, **ATTRIBUTES.get(name, {})},
+            # Chunks of values are written even if they are all zero: a missing one is a loss.
+            config={"write_empty_chunks": name == "value"},
+        )
 
 
 def _opened(path: Path) -> Any:
@@ -135,17 +129,18 @@ def _opened(path: Path) -> Any:
     return zarr.open_group(path, mode="r")
 
 
+def _named(name: MetricKey) -> dict[str, str | None]:
+    return {"name": name.key, "context": name.context, "source": name.source}
+
+
 def _name(group: Any) -> MetricKey:
     attributes = group.attrs
     return MetricKey(attributes["name"], attributes["context"], attributes["source"])
 
 
 def _count(values: Any) -> int:
-    """Return the rows of an array, having read each chunk."""
-    if values.nchunks_initialized != values.nchunks:
-        raise StorageError(
-            f"{values.name}: {values.nchunks - values.nchunks_initialized} of {values.nchunks}"
-            " chunks of values are missing"
-        )
+    """Return the rows of an array, having read each chunk; a missing one would read as zeros."""
+    if missing := values.nchunks - values.nchunks_initialized:
+        raise ValueError(f"{missing} of {values.nchunks} chunks of {values.name} are missing")
     (size,) = values.chunks
     return sum(len(values[start : start + size]) for start in range(0, values.shape[0], size))
