@@ -28,8 +28,9 @@ def recover_run(
 ) -> None:
     """Write the documents of a run whose process died, from everything that it logged.
 
-    Safe at any time and as often as you like: what a living process may still add stays where it
-    is. The status is 0 when the record is whole, else 1.
+    Safe at any time: what a living process may still add stays where it is.
+
+    The exit status is 0 when the record is whole, else 1.
     """
     layouts = _needing(run) if every else [RunLayout(require_own_run(run))]
     if every and not layouts:

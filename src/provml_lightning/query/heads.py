@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["RunHead", "facts_of_run", "head_of", "own_layout", "read_head"]
 
 _START = ("startTime", "startedAtTime", "execution_start_time")
-_OLD_RUN = ("Experiment", "LearningStage")
 _END = ("endTime", "endedAtTime", "execution_end_time")
+_OLD_RUN = ("Experiment", "LearningStage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
