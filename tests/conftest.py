@@ -16,6 +16,11 @@ hypothesis.settings.register_profile("house", deadline=None)
 hypothesis.settings.load_profile("house")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a person, and nobody else, write the gold documents anew."""
+    parser.addoption("--update-gold", action="store_true", help="write the gold documents anew")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip, with the reason, what this machine has no hardware or program for."""
     if item.get_closest_marker("gpu") and not Path("/dev/nvidiactl").exists():

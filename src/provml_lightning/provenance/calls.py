@@ -64,8 +64,10 @@ def _state_function(
         ),
         attribute("call"): [literal(_sentence(call)) for call in told[:_MOST_SHOWN]],
     }
-    if every is not None and scope.intervals[None].end is not None:
-        stated["prov:endTime"] = timestamp(max(every.last_time, told[0].time))
+    during = scope.intervals[context]
+    if every is not None and during.end is not None:
+        ended = max(told[0].time, during.nearest(every.last_time))
+        stated["prov:endTime"] = timestamp(ended)
     activity = scope.document.element("activity", entity_id("call", context, function), stated)
     relation = {"prov:informed": activity, "prov:informant": scope.activity(context)}
     scope.document.relate("wasInformedBy", relation)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from provml_lightning.domain.records import ContextDeclared, Ended, Opened, Series, Status
+from provml_lightning.provenance.nesting import outer_contexts
 
 if TYPE_CHECKING:
     from provml_lightning.domain.reading import RunContents
@@ -57,6 +58,7 @@ def intervals(contents: RunContents) -> dict[str | None, Interval]:
         if series.name.context is not None:
             span = run and (run if over else Interval(run.start, None))
             _widen(found, series.name.context, *(span.nearest(t) if span else t for t in times))
+    _cover_parts(found, contents)
     ordered = sorted(found.items(), key=lambda item: (item[0] is not None, item[1].start))
     if over:
         return dict(ordered)
@@ -73,6 +75,18 @@ def last_end(contents: RunContents) -> Ended | None:
     """Return how the run ended, as it was told last."""
     ends = [record for _, record in contents.records if isinstance(record, Ended)]
     return ends[-1] if ends and contents.status in _OVER else None
+
+
+def _cover_parts(found: dict[str | None, Interval], contents: RunContents) -> None:
+    """Let a context last as long as every context that is a part of it."""
+    outer = {context: declared.parent for context, declared in outer_contexts(contents).items()}
+    for context, parent in outer.items():
+        part, above, seen = found[context], parent, {context}
+        latest = part.start if part.end is None else part.end
+        while above is not None and above not in seen:
+            found[above] = found[above].over(part.start, latest)
+            seen.add(above)
+            above = outer.get(above)
 
 
 def _widen(found: dict[str | None, Interval], context: str | None, *times: int) -> None:
