@@ -6,6 +6,7 @@ import os
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.storage.point_log import MARK, RECORD
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SortedPoints", "count_points", "read_number", "sorted_points"]
 
-_CHUNK = 200_000
+_CHUNK = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class SortedPoints:
 def sorted_points(paths: Sequence[Path], folder: Path | None) -> Iterator[list[SortedPoints]]:
     """Sort each point log into one temporary file, which is gone afterwards.
 
-    Every record is read twice and written once; memory holds one chunk of 200 000 records. What
+    Every record is read twice and written once; memory holds one chunk of 100 000 records. What
     is logged meanwhile is left for the next time.
 
     Args:
@@ -85,6 +86,7 @@ def read_number(path: Path, number: int) -> Iterator[Records]:
         yield chunk[chunk["number"] == number]
 
 
+@cache
 def record_type() -> Any:
     """Return the NumPy type of a record, the same bytes as ``point_log.RECORD``."""
     import numpy as np

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from provml_lightning.domain.reading import MetricKey, MetricSeries
 from provml_lightning.storage.point_log import ABSENT
@@ -38,6 +37,15 @@ class Summary:
         return [metric.series(name, path) for name, metric in self._metrics.items()]
 
 
+class _Value(NamedTuple):
+    """One value, and the rank and segment of its writer."""
+
+    writer: tuple[int, int]
+    time: int
+    step: int
+    value: float
+
+
 @dataclass(slots=True)
 class _Metric:
     """What is known of a metric so far; a writer's blocks come together, in their order.
@@ -49,10 +57,10 @@ class _Metric:
 
     unit: str | None
     rows: int
-    first: Block
-    last: Block
-    latest: Block
-    earlier: Block | None
+    first: _Value
+    last: _Value
+    latest: _Value
+    earlier: _Value | None
     minimum: float | None
     maximum: float | None
     first_time: int
@@ -76,21 +84,20 @@ class _Metric:
         self._add_ends(block)
 
     def _add_ends(self, block: Block) -> None:
-        if _writer(block) != _writer(self.latest):
-            self.earlier = self.last
-            if block.time[0] < self.first.time[0]:
-                self.first = _end(block, 0)
-        self.latest = _end(block, -1)
-        earlier = self.earlier
-        self.last = earlier if earlier and earlier.time[0] > self.latest.time[0] else self.latest
+        first, latest, earlier = _end(block, 0), _end(block, -1), self.earlier
+        if first.writer != self.latest.writer:
+            self.earlier = earlier = self.last
+            self.first = min(self.first, first, key=lambda value: value.time)
+        self.latest = latest
+        self.last = earlier if earlier and earlier.time > latest.time else latest
 
     def series(self, name: MetricKey, path: str | None) -> MetricSeries:
         return MetricSeries(
             name=name,
             unit=self.unit,
             rows=self.rows,
-            first=float(self.first.value[0]),
-            last=float(self.last.value[0]),
+            first=self.first.value,
+            last=self.last.value,
             minimum=self.minimum,
             maximum=self.maximum,
             first_step=_step(self.first),
@@ -101,20 +108,10 @@ class _Metric:
         )
 
 
-def _end(block: Block, index: int) -> Block:
-    """Return the first (0) or last (-1) value of a block as a block of one row."""
-    rows = slice(0, 1) if index == 0 else slice(-1, None)
-    return dataclasses.replace(
-        block,
-        time=block.time[rows].copy(),
-        step=block.step[rows].copy(),
-        epoch=block.epoch[rows].copy(),
-        value=block.value[rows].copy(),
-    )
-
-
-def _writer(block: Block) -> tuple[int, int]:
-    return block.rank, block.segment
+def _end(block: Block, index: int) -> _Value:
+    """Return the first (0) or last (-1) value of a block."""
+    time, step, value = block.time[index], block.step[index], block.value[index]
+    return _Value((block.rank, block.segment), int(time), int(step), float(value))
 
 
 def _range(block: Block) -> tuple[float | None, float | None]:
@@ -126,6 +123,5 @@ def _range(block: Block) -> tuple[float | None, float | None]:
     return (None, None) if low != low else (low, high)  # noqa: PLR0124  NaN differs from itself
 
 
-def _step(block: Block) -> int | None:
-    step = int(block.step[0])
-    return None if step == ABSENT else step
+def _step(value: _Value) -> int | None:
+    return None if value.step == ABSENT else value.step
