@@ -7,7 +7,7 @@ import subprocess
 import sys
 from functools import partial
 
-from benchmarks.measuring import Times, interleave, over
+from benchmarks.measuring import ENVIRONMENT, Times, interleave, over
 from benchmarks.rows import Row
 
 __all__ = ["measure"]
@@ -74,7 +74,11 @@ def _run(statement: str) -> tuple[float, float, list[str]]:
     """Run a statement in a new interpreter; return its times [s] and what it loaded."""
     program = PROGRAM.format(statement=statement, heavy=HEAVY)
     done = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+        [sys.executable, "-c", program],
+        env=ENVIRONMENT,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     wall, cpu, heavy = json.loads(done.stdout)
     return wall, cpu, heavy

@@ -30,7 +30,7 @@ def measure(*, quick: bool) -> list[Row]:
     Without a logger Lightning leaves out work of its own: it gathers no metrics for one. The
     logger that does nothing has that work, so the ratio to it is what the logger itself costs.
     """
-    rounds, steps = (1, 50) if quick else (8, 2_000)
+    rounds, steps = (1, 20) if quick else (6, 500)
     found = in_fresh_process(contend, rounds=rounds, steps=steps)
     return [
         Row(
