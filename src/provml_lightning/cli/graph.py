@@ -12,7 +12,7 @@ from provml_lightning.cli.terminal import complain, survive_output
 from provml_lightning.errors import ProvMLError
 from provml_lightning.exporters.graph import write_dot, write_svg
 
-__all__ = ["dot2svg_main", "graph", "prov2dot_main"]
+__all__ = ["dot2svg_main", "graph", "prov2dot_main", "run_alone"]
 
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="The file to write; beside the input if not.")
@@ -38,12 +38,12 @@ def graph(
 
 def prov2dot_main() -> None:
     """Run ``python -m prov4ml.prov2dot`` on the process's arguments."""
-    _run(_prov2dot, "python -m prov4ml.prov2dot")
+    run_alone(_prov2dot, "python -m prov4ml.prov2dot")
 
 
 def dot2svg_main() -> None:
     """Run ``python -m prov4ml.dot2svg`` on the process's arguments."""
-    _run(_dot2svg, "python -m prov4ml.dot2svg")
+    run_alone(_dot2svg, "python -m prov4ml.dot2svg")
 
 
 def _prov2dot(
@@ -64,7 +64,7 @@ def _dot2svg(
     typer.echo(write_svg(dot, output or _beside(dot, ".svg")))
 
 
-def _run(command: Callable[..., None], name: str) -> None:
+def run_alone(command: Callable[..., None], name: str) -> None:
     """Run a command that is no part of ``prov4ml``; its errors are one line too."""
     survive_output()
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -79,7 +79,6 @@ def _run(command: Callable[..., None], name: str) -> None:
 def _beside(source: Path, suffix: str) -> Path:
     """Return the file that is written where none was named: in the run, or beside the input."""
     if source.is_dir():
-        folder = source.resolve()
-        return folder / f"prov_{folder.name}{suffix}"
+        return source / f"prov_{source.resolve().name}{suffix}"
     changed = source.with_suffix(suffix)
     return changed if changed != source else source.with_name(f"{source.name}{suffix}")

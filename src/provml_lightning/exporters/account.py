@@ -42,6 +42,7 @@ class Account:
         used: Keys of the entities that went in, in order.
         made: Keys of those that came out, in order.
         elements: All elements by key.
+        code: The entities that are the code that ran.
         copies: Keys of copies inside the run by the key of what they are copies of.
     """
 
@@ -55,6 +56,7 @@ class Account:
     used: tuple[str, ...]
     made: tuple[str, ...]
     elements: Mapping[str, Element]
+    code: tuple[Element, ...]
     copies: Mapping[str, str]
 
 
@@ -76,6 +78,7 @@ def give_account(run: RecordedRun) -> Account:
         used=_ends(statements, "used", lambda one: one.target),
         made=_ends(statements, "wasGeneratedBy", lambda one: one.source),
         elements=elements,
+        code=tuple(one for one in elements.values() if _is_code(one)),
         copies=_copies(statements),
     )
 
@@ -107,6 +110,10 @@ def path_of(element: Element) -> str | None:
     if not isinstance(path, str) or _VALUES.intersection(element.types):
         return None
     return path.rstrip("/") or None
+
+
+def _is_code(element: Element) -> bool:
+    return "SourceCode" in element.types or value_of(element, "commit") is not None
 
 
 def _ends(statements: Statements, kind: str, end: Any) -> tuple[str, ...]:

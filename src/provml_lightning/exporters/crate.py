@@ -118,7 +118,8 @@ def _add_action(
 ) -> dict[str, str]:
     used = _distinct(_things(crate, account, account.used, files))
     made = _distinct(_things(crate, account, account.made, files))
-    document = files.get(run.index.document)
+    if (document := files.get(run.index.document)) is not None:
+        made[document["@id"]] = document
     instrument, facts = instrument_facts(account)
     if facts["@type"] == "SoftwareSourceCode" and (parts := _scripts(account, files)):
         facts["hasPart"] = parts
@@ -126,9 +127,9 @@ def _add_action(
         **action_facts(account),
         "instrument": _add(crate, instrument, facts),
         "agent": _add(crate, *person_facts(account)),
-        "object": used,
+        "object": list(used.values()),
         # The run copies what it uses; such a copy is no result.
-        "result": [one for one in [*made, *([document] if document else [])] if one not in used],
+        "result": [one for name, one in made.items() if name not in used],
     }
     return _add(crate, _RUN, {name: value for name, value in action.items() if value})
 
@@ -165,8 +166,8 @@ def _reference(identifier: str) -> dict[str, str]:
     return {"@id": identifier}
 
 
-def _distinct(references: Iterable[dict[str, str]]) -> list[dict[str, str]]:
-    return [_reference(one) for one in dict.fromkeys(one["@id"] for one in references)]
+def _distinct(references: Iterable[dict[str, str]]) -> dict[str, dict[str, str]]:
+    return {one["@id"]: one for one in references}
 
 
 def _written(metadata: dict[str, Any]) -> bytes:

@@ -96,8 +96,7 @@ def instrument_facts(account: Account) -> tuple[str, dict[str, Any]]:
     """
     version = account.facts.get("python_version", "unknown")
     platform = f"{account.facts.get('python_implementation', 'Python')} {version}"
-    for element in account.elements.values():
-        code = facts_of(element)
+    for code in map(facts_of, account.code):
         address = _web_address(code.get("remote", ""))
         if address and "commit" in code:
             where = f"{address}/tree/{code['commit']}"
@@ -152,17 +151,16 @@ def describe_file(holding: Holding, element: Element | None, document: str) -> d
 
 def value_facts(element: Element) -> dict[str, Any]:
     """Return what is said of a parameter, a metric, or a thing that lies elsewhere."""
-    facts = facts_of(element)
-    context = facts.get("context")
+    context = value_of(element, "context")
     named = {"name": label_of(element)} | ({"description": f"in {context}"} if context else {})
-    if "value" in facts or "Metric" in element.types:
-        words = {"value": ("value", "last"), "minValue": ("min",), "maxValue": ("max",)}
-        values = {word: value_of(element, *names) for word, names in words.items()}
-        unit = {"unitText": facts["unit"]} if "unit" in facts else {}
-        told = {word: value for word, value in values.items() if value is not None}
-        return {"@type": "PropertyValue", **named, **told, **unit}
+    words = {"value": ("value", "last"), "minValue": ("min",), "maxValue": ("max",)}
+    values = {word: value_of(element, *names) for word, names in words.items()}
+    if values["value"] is not None or "Metric" in element.types:
+        told = {**values, "unitText": value_of(element, "unit")}
+        known = {word: value for word, value in told.items() if value is not None}
+        return {"@type": "PropertyValue", **named, **known}
     kind = _KINDS.get(element.family[1], "Thing that the run recorded")
-    where = facts.get("identifier")
+    where = value_of(element, "identifier")
     said = f"{kind}{f' at {where}' if where else ''}"
     return {"@type": "CreativeWork", "name": named["name"], "description": said}
 
