@@ -30,12 +30,20 @@ if TYPE_CHECKING:
         list_provjson_in_proj,
         list_runs_in_proj,
     )
+    from provml_lightning.wrappers.functions import ProvenanceTrackedFunction
+    from provml_lightning.wrappers.models import (
+        ProvenanceTrackedModel,
+        WeightDistributionTrackedModel,
+    )
 
 __all__ = [
     "CompressorType",
     "Context",
     "MetricsType",
     "ProvMLLogger",
+    "ProvenanceTrackedFunction",
+    "ProvenanceTrackedModel",
+    "WeightDistributionTrackedModel",
     "__version__",
     "end_run",
     "get_metric",
@@ -76,6 +84,8 @@ _HOMES = {
         "list_provjson_in_proj",
         "list_runs_in_proj",
     ),
+    "wrappers.functions": ("ProvenanceTrackedFunction",),
+    "wrappers.models": ("ProvenanceTrackedModel", "WeightDistributionTrackedModel"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
