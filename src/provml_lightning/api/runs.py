@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from provml_lightning.domain.records import Status
 from provml_lightning.domain.settings import CompressorType, MetricsType, RunSettings
 from provml_lightning.runtime.active import AnyRun, current, enter, innermost, leave
+from provml_lightning.runtime.collecting import unify
 from provml_lightning.runtime.exporting import exports_of, try_all
 from provml_lightning.runtime.opening import open_run
 from provml_lightning.runtime.run import Run
@@ -31,6 +32,8 @@ def start_run(
     use_compressor: CompressorType | str | bool | None = None,
     use_run_id: int | None = None,
     *,
+    disable_codecarbon: bool = False,
+    unify_experiments: bool = False,
     strict: bool = False,
 ) -> AnyRun:
     """Open a run at ``<provenance_save_dir>/<experiment_name>_<run id>``.
@@ -52,6 +55,9 @@ def start_run(
         use_compressor: Compressor of the metrics files; None or True: the form's own choice,
             False: none.
         use_run_id: Continue the run with this number, or make it.
+        disable_codecarbon: Measure no emissions; ``log_carbon_metrics`` then raises.
+        unify_experiments: At the end of the run, write the documents of all runs of the
+            experiment into one, ``collection_<experiment>.json`` in the project's folder.
         strict: Storage faults raise instead of warning.
 
     Returns:
@@ -73,9 +79,13 @@ def start_run(
         csv_separator=csv_separator,
         use_compressor=CompressorType.of(use_compressor),
         use_run_id=use_run_id,
+        disable_codecarbon=disable_codecarbon,
+        unify_experiments=unify_experiments,
         strict=strict,
     )
     run = open_run(settings, parent=current())
+    if unify_experiments and isinstance(run, Run):
+        run.finishers.append(lambda: unify(run.directory))
     enter(run)
     return run
 

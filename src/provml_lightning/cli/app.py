@@ -9,6 +9,7 @@ import typer
 from provml_lightning.__about__ import __title__, __version__
 from provml_lightning.cli.crate import crate
 from provml_lightning.cli.graph import graph
+from provml_lightning.cli.merge import merge
 from provml_lightning.cli.recover import recover_run
 from provml_lightning.cli.runs import runs
 from provml_lightning.cli.show import show
@@ -28,6 +29,7 @@ app.command("runs")(runs)
 app.command("recover")(recover_run)
 app.command("graph")(graph)
 app.command("crate")(crate)
+app.command("merge")(merge)
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import string
+from functools import lru_cache
 
 __all__ = ["file_name", "folder_name", "local_name"]
 
@@ -52,6 +53,7 @@ def _small(char: str) -> str:
     return "@" + char.lower() if char in string.ascii_uppercase else _percent(char)
 
 
+@lru_cache(maxsize=4096)
 def _percent(char: str) -> str:
     return "".join(f"%{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
 

@@ -82,6 +82,8 @@ class RunSettings:
         use_compressor: Compressor of the metrics files; None or True: the form's own choice,
             False: none.
         use_run_id: Continue, or make, the run with this number.
+        disable_codecarbon: Measure no emissions.
+        unify_experiments: Write all runs of the experiment into one document at the end.
         strict: Storage faults raise instead of warning.
     """
 
@@ -95,6 +97,8 @@ class RunSettings:
     csv_separator: str = ","
     use_compressor: CompressorType | bool | None = None
     use_run_id: int | None = None
+    disable_codecarbon: bool = False
+    unify_experiments: bool = False
     strict: bool = False
 
     def __post_init__(self) -> None:

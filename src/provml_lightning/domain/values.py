@@ -85,6 +85,8 @@ def _number(value: bool | float) -> Plain:
 
 def _scalar(value: Any) -> Plain | None:
     """Return a NumPy scalar or a 0-dim tensor as Python's number, None for everything else."""
+    if isinstance(value, numbers.Integral):
+        return _number(int(value))
     if isinstance(value, numbers.Real):
         return float(value)
     if getattr(value, "shape", None) != () or not hasattr(value, "item"):

@@ -42,8 +42,8 @@ def try_all(steps: Iterable[Step]) -> None:
     """Make every step, whatever the ones before it did.
 
     Raises:
-        ProvMLError: The failure of the one step that failed.
-        ExportError: Several failed; the message holds each.
+        ProvMLError: The failure of the one step that failed; of several of one kind, that kind
+            with every message; of several kinds, an ExportError.
     """
     failures: list[ProvMLError] = []
     for step in steps:
@@ -54,5 +54,7 @@ def try_all(steps: Iterable[Step]) -> None:
     if len(failures) == 1:
         raise failures[0]
     if failures:
+        kinds = {type(failure) for failure in failures}
+        kind = kinds.pop() if len(kinds) == 1 else ExportError
         told = "; ".join(str(failure) for failure in failures)
-        raise ExportError(f"{len(failures)} things failed at the end of the run: {told}")
+        raise kind(f"{len(failures)} things failed at the end of the run: {told}")

@@ -14,6 +14,7 @@ from provml_lightning.domain.records import Ended, Note, Opened, Record, Resumed
 from provml_lightning.domain.scalars import to_step, to_value
 from provml_lightning.errors import ProvMLError, RecordError, RunClosedError, StorageError
 from provml_lightning.runtime.contributors import Contributors
+from provml_lightning.runtime.exporting import try_all
 from provml_lightning.runtime.faults import Faults, lost_note, warn
 from provml_lightning.runtime.outcome import ended, outcome_of
 from provml_lightning.runtime.snapshot import compile_run, wait_for_ranks
@@ -23,6 +24,7 @@ from provml_lightning.storage.point_log import ABSENT, MARK, RECORD, Head
 from provml_lightning.storage.recorder import Recorder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
 
@@ -46,6 +48,7 @@ class Run:
         opened: What is true of it from the start.
         rank: Global rank of this process [1].
         contributors: Who is asked for more before everything is written.
+        finishers: What is done once the run is closed and written.
     """
 
     records = True
@@ -69,6 +72,7 @@ class Run:
         self.opened = opened
         self.rank = rank
         self.contributors = Contributors()
+        self.finishers: list[Callable[[], object]] = []
         self._waiting = waiting
         self._strict = strict
         self._faults = self._new_faults()
@@ -143,7 +147,7 @@ class Run:
             offset = next(head[0])
             try:
                 _pack(head[1], offset, time, step, epoch, value, number, MARK)
-            except (struct.error, ValueError):
+            except (struct.error, TypeError, ValueError):  # full, or closed by another thread
                 self._turn(head, offset, key, step, epoch)
             else:
                 return
@@ -218,18 +222,12 @@ class Run:
             if recorder is not None:
                 failed = self._part if status is Status.COMPLETED else None
                 self._end(recorder, ended(status, error, final=True, told=self._pause or failed))
-        failure = None
-        try:
-            if self.compiles and not (recorder is None and is_settled(self.layout)):
-                wait_for_ranks(self.layout, self.rank)
-                compile_run(self.layout, seal=True)
-        except StorageError as raised:
-            failure = raised
+        steps: list[Callable[[], object]] = []
+        if self.compiles and not (recorder is None and is_settled(self.layout)):
+            steps.append(self._write_last)
         if recorder is not None and recorder.lost:
-            lost = lost_note(recorder.lost).message
-            raise StorageError(f"{self.directory.name}: {lost}") from failure
-        if failure is not None:
-            raise failure
+            steps.append(lambda: self._admit(recorder.lost))
+        try_all([*steps, *(self.finishers if self.compiles else ())])
 
     def become_child(self) -> None:
         """Leave the parent's files alone, in a process born by fork; it makes its own on demand."""
@@ -281,8 +279,10 @@ class Run:
         if recorder.waiting:
             recorder.append(end)
         else:
-            self._end(recorder, replace(end, final=True))
-            self._recorder = None
+            try:
+                self._end(recorder, replace(end, final=True))
+            finally:
+                self._recorder = None
         # The next value is then a new name to us, and says that the run goes on.
         self._numbers.clear()
         self._pause = end
@@ -297,6 +297,13 @@ class Run:
             recorder.append(end)
         finally:
             recorder.close()
+
+    def _write_last(self) -> None:
+        wait_for_ranks(self.layout, self.rank)
+        compile_run(self.layout, seal=True)
+
+    def _admit(self, lost: int) -> None:
+        raise StorageError(f"{self.directory.name}: {lost_note(lost).message}")
 
     def _new_faults(self) -> Faults:
         return Faults(self.directory.name, strict=self._strict, note=self._tell)
@@ -344,9 +351,7 @@ class Run:
         if self._closed or self._recorder is None:
             with self._lock:
                 self._writable()
-        if offset + RECORD.size <= len(head[1]):
-            _pack(head[1], offset, 0, 0, 0, 0.0, 0, MARK)  # number 0: nobody waits for this slot
+        if not self._points.turn(head, offset):
             to_step(key, step)
             to_step(key, epoch)
             raise RecordError(f"metric {key!r}: its time does not fit into 64 bits")
-        self._points.turn(head)
