@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from prov.constants import XSD_DOUBLE, XSD_LONG
-from prov.model import Literal, ProvDocument
+from prov.model import ProvDocument
 
-from provml_lightning.domain.records import Parameter, Status
+from provml_lightning.domain.records import Status
 from tests.conformance.prov.reading import facts, parse, stated
-from tests.conformance.prov.runs import NAMES, PARENT, UUID, at, contents, opened, rich, runs
+from tests.conformance.prov.runs import NAMES, PARENT, UUID, contents, opened, rich, runs
 
 if TYPE_CHECKING:
     from provml_lightning.domain.reading import RunContents
@@ -163,80 +161,6 @@ class TestIdentifiers:
         assert entities["metric/~~/power/nvml.power"]["yprov:source"] == "nvml.power"
 
 
-class TestTypedLiterals:
-    @pytest.mark.parametrize(
-        ("value", "written"),
-        [
-            (1, 1),
-            (-(2**31), -2147483648),
-            (2**31, {"$": "2147483648", "type": "xsd:long"}),
-            (-(2**63), {"$": "-9223372036854775808", "type": "xsd:long"}),
-            (2**63, {"$": "9223372036854775808", "type": "xsd:integer"}),
-            (0.1, 0.1),
-            (1.0, {"$": "1.0", "type": "xsd:double"}),
-            (1e300, {"$": "1e+300", "type": "xsd:double"}),
-            (-0.0, {"$": "-0.0", "type": "xsd:double"}),
-            (math.nan, {"$": "NaN", "type": "xsd:double"}),
-            (math.inf, {"$": "INF", "type": "xsd:double"}),
-            (-math.inf, {"$": "-INF", "type": "xsd:double"}),
-            (True, True),
-            ("1", "1"),
-            ("", ""),
-            (
-                datetime(2020, 2, 29, 12, tzinfo=UTC),
-                {"$": "2020-02-29T12:00:00+00:00", "type": "xsd:dateTime"},
-            ),
-            (
-                datetime(2020, 2, 29, 12, tzinfo=timezone(timedelta(hours=5, minutes=30))),
-                {"$": "2020-02-29T12:00:00+05:30", "type": "xsd:dateTime"},
-            ),
-            (  # XML Schema knows neither seconds in an offset nor more than 14 hours
-                datetime(1900, 1, 1, tzinfo=timezone(timedelta(minutes=19, seconds=32))),
-                {"$": "1899-12-31T23:40:28+00:00", "type": "xsd:dateTime"},
-            ),
-            (
-                datetime(2020, 1, 2, tzinfo=timezone(timedelta(hours=15))),
-                {"$": "2020-01-01T09:00:00+00:00", "type": "xsd:dateTime"},
-            ),
-        ],
-    )
-    def test_a_value_keeps_its_type_in_every_json_reader(self, value: Any, written: Any) -> None:
-        run = contents(opened(), Parameter(time=at(1), key="p", value=value))
-        told = document(run)["entity"]["param/~~/p"]["prov:value"]
-        assert told == written
-        assert type(told) is type(written)
-
-    @pytest.mark.parametrize(
-        "value", [1, 1.0, 0.1, True, False, "1", "", math.inf, datetime(2020, 2, 29, tzinfo=UTC)]
-    )
-    def test_prov_reads_the_value_that_was_told(self, value: Any) -> None:
-        read = _value_read(value)
-        assert read == value
-        assert type(read) is type(value)
-
-    def test_prov_reads_nan_as_a_double(self) -> None:
-        read = _value_read(math.nan)
-        assert isinstance(read, float)
-        assert math.isnan(read)
-
-    def test_prov_reads_a_long_as_a_long(self) -> None:
-        read = _value_read(2**31)
-        assert read == 2**31 or read == Literal("2147483648", XSD_LONG)
-        assert XSD_DOUBLE != XSD_LONG
-
-    def test_a_lone_surrogate_of_a_file_name_is_spelled_out(self) -> None:
-        run = contents(opened(), Parameter(time=at(1), key="data\udce9", value="\udce9"))
-        told = document(run)["entity"]["param/~~/data%ed%b3%a9"]
-        assert (told["prov:label"], told["prov:value"]) == ("data\\udce9", "\\udce9")
-
-    def test_types_are_qualified_names(self) -> None:
-        told = document()["entity"]["version/Training/net/1"]["prov:type"]
-        assert told == [
-            {"$": "provml:Model", "type": "prov:QUALIFIED_NAME"},
-            {"$": "provml:ModelVersion", "type": "prov:QUALIFIED_NAME"},
-        ]
-
-
 class TestActivity:
     def test_its_times_are_provs_own_with_a_zone(self) -> None:
         run = document()["activity"]["run/digits_0"]
@@ -335,10 +259,3 @@ def _references(record: dict[str, Any]) -> list[str]:
     typed = [one for one in values if isinstance(one, dict)]
     names = [one["$"] for one in typed if one["type"] == "prov:QUALIFIED_NAME"]
     return names + [one["type"] for one in typed]
-
-
-def _value_read(value: Any) -> Any:
-    run = contents(opened(), Parameter(time=at(1), key="p", value=value))
-    (record,) = parse(stated(run)).get_record("param/~~/p")
-    (read,) = record.get_attribute("prov:value")
-    return read

@@ -21,6 +21,8 @@ __all__ = ["Document", "iri", "literal", "qualified", "timestamp"]
 
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
+_NO_NUMBERS = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _WIDEST_OFFSET = timedelta(hours=14)
 
 
@@ -83,9 +85,8 @@ def literal(value: Plain) -> Any:
         return _whole(value)
     if math.isfinite(value) and not value.is_integer():
         return value
-    special = {math.inf: "INF", -math.inf: "-INF"}
-    text = "NaN" if math.isnan(value) else special.get(value, repr(value))
-    return {"$": text, "type": "xsd:double"}
+    text = repr(value)
+    return {"$": _NO_NUMBERS.get(text, text), "type": "xsd:double"}
 
 
 def iri(text: str) -> Any:
@@ -101,8 +102,7 @@ def qualified(names: Iterable[str]) -> Any:
 
 def timestamp(nanoseconds: int) -> str:
     """Return UTC nanoseconds since 1970 as ISO 8601 with a zone, to the microsecond."""
-    seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)
+    moment = _BEGINNING + timedelta(microseconds=nanoseconds // 1000)
     return moment.isoformat(timespec="microseconds")
 
 
