@@ -13,7 +13,7 @@ NEARLY_EMPTY = 1_000
 
 def measure(*, quick: bool) -> list[Row]:
     """Return the time that ``end_run`` takes [s], each in a fresh process, in turn."""
-    rounds, scale = (1, 100) if quick else (5, 1)
+    rounds, scale = (1, 100) if quick else (3, 1)
     million, many = 1_000_000 // scale, 10_000 // scale
     cases = {
         "nothing": {"points": NEARLY_EMPTY},

@@ -27,7 +27,7 @@ def measure(*, quick: bool) -> list[Row]:
     ``anonymous`` is memory proper; ``resident`` adds the pages of mapped files, which the kernel
     may take back at any time.
     """
-    rounds, points = (1, 100_000) if quick else (3, 10_000_000)
+    rounds, points = (1, 100_000) if quick else (2, 10_000_000)
     found = [in_fresh_process(peaks, points=points) for _ in range(rounds)]
     return [
         Row(
