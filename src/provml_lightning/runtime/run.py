@@ -54,7 +54,14 @@ class Run:
     records = True
 
     def __init__(
-        self, layout: RunLayout, opened: Opened, *, rank: int, waiting: int, strict: bool
+        self,
+        layout: RunLayout,
+        opened: Opened,
+        *,
+        rank: int,
+        ranks: int = 1,
+        waiting: int,
+        strict: bool,
     ) -> None:
         """Begin to write; the run's folder exists.
 
@@ -62,6 +69,7 @@ class Run:
             layout: Where it lies.
             opened: What is true of it from the start.
             rank: Global rank of this process [1].
+            ranks: Processes that are to write into this run [1].
             waiting: Values that may wait in memory where files cannot be mapped [1].
             strict: Storage faults raise instead of warning.
 
@@ -73,6 +81,7 @@ class Run:
         self.rank = rank
         self.contributors = Contributors()
         self.finishers: list[Callable[[], object]] = []
+        self._ranks = ranks
         self._waiting = waiting
         self._strict = strict
         self._faults = self._new_faults()
@@ -213,6 +222,7 @@ class Run:
         """
         if self.is_open:
             self.contributors.ask(closing=True)
+            self._await_ranks()
         with self._lock:
             if self._closed:
                 return
@@ -224,7 +234,7 @@ class Run:
                 self._end(recorder, ended(status, error, final=True, told=self._pause or failed))
         steps: list[Callable[[], object]] = []
         if self.compiles and not (recorder is None and is_settled(self.layout)):
-            steps.append(self._write_last)
+            steps.append(lambda: compile_run(self.layout, seal=True))
         if recorder is not None and recorder.lost:
             steps.append(lambda: self._admit(recorder.lost))
         try_all([*steps, *(self.finishers if self.compiles else ())])
@@ -298,9 +308,19 @@ class Run:
         finally:
             recorder.close()
 
-    def _write_last(self) -> None:
-        wait_for_ranks(self.layout, self.rank)
-        compile_run(self.layout, seal=True)
+    def _await_ranks(self) -> None:
+        """Give the other ranks time to end, and note in the document who did not."""
+        if not self.compiles:
+            return
+        try:
+            missing = wait_for_ranks(self.layout, self.rank, self._ranks)
+        except StorageError as failure:
+            warn(str(failure))
+            return
+        if missing:
+            told = ", ".join(map(str, missing))
+            message = f"rank {told} had not ended when the run did; what it logged later is missing"
+            self._tell(Note(time=_now(), topic="ranks", message=message))
 
     def _admit(self, lost: int) -> None:
         raise StorageError(f"{self.directory.name}: {lost_note(lost).message}")

@@ -18,6 +18,7 @@ import mmap
 import os
 import struct
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -72,9 +73,10 @@ class PointLog:
         self._lock = threading.Lock()
         self._on_fault = on_fault
         self._mapped = mapped and hasattr(os, "posix_fallocate")
-        self._waiting_records = waiting
+        self._waiting_records = min(waiting, _WAITING_RECORDS)
         self._end = 0
         self._blocks = 0
+        self._maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
         self._memory: list[_MemoryBlock] = []
         self._failing = False
         self._stop = threading.Event()
@@ -87,11 +89,18 @@ class PointLog:
             os.close(self._file)
             raise
 
-    def turn(self, used: Head) -> None:
-        """Replace a head that is full; another thread may have done so already."""
+    def turn(self, used: Head, offset: int) -> bool:
+        """Replace a head that is full; another thread may have done so already.
+
+        Returns:
+            False where the head has room at ``offset``: it is the record that fits nowhere.
+        """
         with self._lock:
             if self.head is used and self._file >= 0:
+                if offset + RECORD.size <= len(used[1]):
+                    return False
                 self.head = self._next_head()
+            return True
 
     def flush(self) -> None:
         """Write what waits in memory, if the disk takes it."""
@@ -123,17 +132,18 @@ class PointLog:
         with self._lock:
             if self._file < 0:
                 return
-            last, self.head = self.head[1], _dead_head()
+            self.head = _dead_head()
             try:
                 if self._settle():
                     self._end_fault()
             finally:
                 self.dropped += self.waiting
+                # A thread that still has a slot, of whatever block, is told and not ignored.
                 for block in self._memory:
-                    block.buffer.clear()  # whoever still has a slot of it is told, not ignored
+                    block.buffer.clear()
                 self._memory.clear()
-                if isinstance(last, mmap.mmap):
-                    last.close()
+                for mapped in list(self._maps):
+                    mapped.close()
                 os.close(self._file)
                 self._file = -1
 
@@ -173,14 +183,15 @@ class PointLog:
             size = _UNIT  # what is left of the disk may be enough for a small one
             os.posix_fallocate(self._file, start, size)
         block = mmap.mmap(self._file, size, offset=start)
+        self._maps.add(block)
         self._end = start + size
         self._blocks += 1
         self._end_fault()
         return itertools.count(0, RECORD.size), block
 
     def _memory_block(self) -> Head:
-        short = self._failing or self._mapped
-        block = _MemoryBlock(_WAITING_RECORDS if short else self._waiting_records, self._end)
+        own = not self._failing and not self._mapped
+        block = _MemoryBlock(self._waiting_records if own else _WAITING_RECORDS, self._end)
         self._end += len(block.buffer)
         self._memory.append(block)
         if sum(len(each.buffer) for each in self._memory) > _MOST_WAITING * RECORD.size:
