@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from provml_lightning.capture.artifacts import describe_file, free_name
 from provml_lightning.capture.torch_objects import model_facts
 from provml_lightning.domain.names import file_name, folder_name
 from provml_lightning.domain.records import Artifact, Model, Note
-from provml_lightning.errors import RecordDroppedWarning
+from provml_lightning.errors import ProvMLError, RecordDroppedWarning
 from provml_lightning.runtime.faults import warn
 from provml_lightning.wrappers.chunks import ChunkFile
 from provml_lightning.wrappers.tensors import to_array
@@ -175,7 +176,8 @@ class ActivationStore:
             return
         self._stopped = True
         message = f"{self._asked.label}: activations are no longer recorded: {reason}"
-        self._run.record(Note(time=time.time_ns(), topic=SOURCE, message=message))
+        with suppress(ProvMLError):  # the run may be closed by now, or its disk be full too
+            self._run.record(Note(time=time.time_ns(), topic=SOURCE, message=message))
         warn(message, RecordDroppedWarning)
 
     def _note(self, message: str, count: int) -> None:

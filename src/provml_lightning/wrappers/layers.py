@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from typing_extensions import override
 
-from provml_lightning.errors import StorageError
+from provml_lightning.errors import RunClosedError, StorageError
 from provml_lightning.runtime.active import current
 from provml_lightning.runtime.run import Run
 from provml_lightning.wrappers.activations import MOST_WAITING, ActivationStore, Forward
@@ -114,6 +114,8 @@ class Tracker:
         forward.events = marked(forward.devices)
         try:
             self._store(run, model).put(forward)
+        except RunClosedError:  # another thread closed it meanwhile
+            return
         except StorageError as error:
             run.excuse("activations", error)
 
