@@ -5,11 +5,15 @@ from __future__ import annotations
 import ipaddress
 import shutil
 import socket
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # A shared machine stalls now and then; a slow example is not a wrong one.
 hypothesis.settings.register_profile("house", deadline=None)
@@ -46,6 +50,19 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     for name in ("connect", "connect_ex"):
         monkeypatch.setattr(socket.socket, name, _local_only(getattr(socket.socket, name)))
+
+
+@pytest.fixture(autouse=True)
+def _no_run_stays_open() -> Iterator[None]:
+    """End what a test left open, and drop the calls that still wait for a run."""
+    yield
+    active = sys.modules.get("provml_lightning.runtime.active")
+    if active is None:
+        return
+    active.enter(active.SilentRun(rank=0))
+    while (run := active.current()) is not None:
+        active.leave(run)
+        run.close()
 
 
 def _local_only(connect: Any) -> Any:

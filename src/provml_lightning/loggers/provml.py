@@ -25,7 +25,7 @@ from provml_lightning.domain.values import flatten
 from provml_lightning.errors import ConfigurationError, RecordError, StorageError
 from provml_lightning.loggers.stages import context_of_name, context_of_stage, split_epoch
 from provml_lightning.loggers.versions import promise_version
-from provml_lightning.runtime.active import current, enclosing, enter
+from provml_lightning.runtime.active import BUSY_RUNS, current, enclosing, enter
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.opening import check, claim, open_at
 from provml_lightning.runtime.outcome import outcome_of
@@ -194,9 +194,14 @@ class ProvMLLogger(Logger):
     def log_graph(self, model: Any, input_array: Any = None) -> None:
         """Learn which Trainer works; Lightning calls this at the start of every entry point."""
         try:
-            self._trainer = weakref.ref(model.trainer)
+            trainer = model.trainer
+            self._trainer = weakref.ref(trainer)
+            begins = context_of_stage(trainer) is not None
         except (RuntimeError, AttributeError, TypeError):  # Fabric, or a module of no Trainer
             self._trainer = None
+            return
+        if begins:
+            BUSY_RUNS.add(self._opened())
 
     @override
     @rank_zero_only
@@ -208,6 +213,7 @@ class ProvMLLogger(Logger):
         run = self._run
         if run is None or not run.is_open:
             return
+        BUSY_RUNS.discard(run)
         error = sys.exc_info()[1] if status == "failed" else None
         try:
             run.snapshot(_status(status, error), error)

@@ -11,14 +11,26 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from weakref import WeakSet
 
+from provml_lightning.domain.records import Status
 from provml_lightning.errors import NoActiveRunError, ProvMLError, RecordDroppedWarning
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.outcome import outcome_of
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.silent import SilentRun
 
-__all__ = ["OPEN_RUNS", "AnyRun", "current", "deliver", "enclosing", "enter", "innermost", "leave"]
+__all__ = [
+    "BUSY_RUNS",
+    "OPEN_RUNS",
+    "AnyRun",
+    "current",
+    "deliver",
+    "enclosing",
+    "enter",
+    "innermost",
+    "leave",
+]
 
 AnyRun = Run | SilentRun
 Call = Callable[[AnyRun], None]
@@ -28,6 +40,8 @@ _MOST_WAITING = 100_000
 
 # The innermost last; one list for ever, so that a caller in a hurry may keep it.
 OPEN_RUNS: list[AnyRun] = []
+# Those whose training has begun and not ended; at an exit they are cut off.
+BUSY_RUNS: WeakSet[AnyRun] = WeakSet()
 
 
 class _Runs:
@@ -40,6 +54,7 @@ class _Runs:
         self.dropped = 0
         self.lock = threading.RLock()
         self.watched = False
+        self.follows_forks = False
 
     def watch_exit(self) -> None:
         """Close at the interpreter's exit what nobody closed; import alone registers nothing."""
@@ -47,7 +62,9 @@ class _Runs:
             return
         self.watched = True
         atexit.register(self.at_exit)
-        if hasattr(os, "register_at_fork"):
+        _at_exit_of_worker(self.at_exit)
+        if not self.follows_forks and hasattr(os, "register_at_fork"):
+            self.follows_forks = True
             os.register_at_fork(after_in_child=self.become_child)
 
     def become_child(self) -> None:
@@ -55,6 +72,7 @@ class _Runs:
         self.lock = threading.RLock()
         self.waiting.clear()
         self.dropped = 0
+        self.watched = False
         for run in self.open:
             run.become_child()
 
@@ -63,11 +81,14 @@ class _Runs:
         error = _uncaught()
         while (run := current()) is not None:
             leave(run)
+            cut_off = error is None and run in BUSY_RUNS
             try:
-                run.close(outcome_of(error), error)
+                run.close(Status.INTERRUPTED if cut_off else outcome_of(error), error)
             except ProvMLError as failure:
                 warn(str(failure))
         lost = len(self.waiting) + self.dropped
+        self.waiting.clear()
+        self.dropped = 0
         if lost:
             warn(
                 f"{lost} log calls were dropped: no run was opened for them. Call"
@@ -147,5 +168,25 @@ def _uncaught() -> BaseException | None:
 
     Source:
         ``sys.last_value`` is set when a script's exception is printed; at a prompt it is stale.
+        In a worker of torch's ``spawn`` a SystemExit is on its way, born of the true one.
     """
-    return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+    error = sys.exc_info()[1]
+    while isinstance(error, SystemExit) and error.code and error.__context__ is not None:
+        error = error.__context__
+    if error is not None or hasattr(sys, "ps1"):
+        return error
+    return getattr(sys, "last_value", None)
+
+
+def _at_exit_of_worker(call: Callable[[], None]) -> None:
+    """Make a call at the end of a process that multiprocessing began.
+
+    Source:
+        There ``atexit`` comes too late to see the exception, and with fork not at all
+        (CPython 3.11, ``multiprocessing.process.BaseProcess._bootstrap``).
+    """
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, call, exitpriority=0)
