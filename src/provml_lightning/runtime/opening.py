@@ -17,7 +17,13 @@ from provml_lightning.capture.environment import (
 from provml_lightning.domain.records import Artifact, Opened
 from provml_lightning.errors import StorageError
 from provml_lightning.provenance.vocabulary import require_iri, run_iri
-from provml_lightning.runtime.ranks import broadcast, global_rank
+from provml_lightning.runtime.ranks import (
+    broadcast,
+    global_rank,
+    has_process_group,
+    world_size,
+)
+from provml_lightning.runtime.rendezvous import find_note, leave_note, note_path
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.silent import SilentRun
 from provml_lightning.runtime.snapshot import write_first_index
@@ -61,12 +67,13 @@ def open_run(settings: RunSettings, parent: Run | SilentRun | None = None) -> Ru
     rank = global_rank() if settings.rank is None else settings.rank
     if rank != 0 and not settings.collect_all_processes:
         return SilentRun(rank)
-    directory = str(_directory(settings)) if rank == 0 else None
-    if settings.collect_all_processes:
-        directory = broadcast(directory)
-    layout = RunLayout(_directory(settings) if directory is None else Path(directory))
+    note = _note(settings)
+    layout = RunLayout(_shared_directory(settings, rank, note))
     run_id = layout.directory.name.rpartition("_")[2]
-    return open_at(layout, settings, run_id=run_id, rank=rank, parent=parent)
+    run = open_at(layout, settings, run_id=run_id, rank=rank, parent=parent)
+    if note is not None and rank == 0:
+        run.finishers.append(lambda: note.unlink(missing_ok=True))
+    return run
 
 
 def open_at(
@@ -95,7 +102,8 @@ def open_at(
         attributes={**facts, **_about(layout, settings, rank)},
     )
     waiting = settings.save_after_n_logs
-    run = Run(layout, opened, rank=rank, waiting=waiting, strict=settings.strict)
+    ranks = world_size() if settings.collect_all_processes else 1
+    run = Run(layout, opened, rank=rank, ranks=ranks, waiting=waiting, strict=settings.strict)
     if run.compiles:
         write_first_index(layout, opened, _kept(settings))
         _record_packages(run)
@@ -128,6 +136,42 @@ def claim(wanted: Path, run_uuid: str, *, otherwise: Path | None) -> RunLayout:
     while not attach((layout := RunLayout(reserve(otherwise.parent, otherwise.name)[0])).journal):
         pass
     return layout
+
+
+def _note(settings: RunSettings) -> Path | None:
+    """Return where ranks tell each other of the run, where nothing else connects them."""
+    if not _is_shared(settings) or world_size() == 1 or has_process_group():
+        return None
+    return note_path(settings.provenance_save_dir, settings.experiment_name)
+
+
+def _is_shared(settings: RunSettings) -> bool:
+    return settings.collect_all_processes and settings.use_run_id is None
+
+
+def _shared_directory(settings: RunSettings, rank: int, note: Path | None) -> Path:
+    """Return the folder that rank zero reserves, on every rank that is to write into it.
+
+    Raises:
+        StorageError: Rank zero could make none, or could not be asked.
+    """
+    if not _is_shared(settings):
+        return _directory(settings)
+    directory, failure = None, None
+    if rank == 0:
+        try:
+            directory = str(_directory(settings))
+        except StorageError as error:
+            failure = error  # told to the others first: they wait for an answer
+        if note is not None:
+            leave_note(note, directory)
+    elif note is not None:
+        directory = find_note(note)
+    if note is None:
+        directory = broadcast(directory)
+    if directory is None:
+        raise failure or StorageError("rank zero could make no folder for the run; see its error")
+    return Path(directory)
 
 
 def _directory(settings: RunSettings) -> Path:

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["broadcast", "global_rank", "world_size"]
+__all__ = ["broadcast", "global_rank", "has_process_group", "world_size"]
 
 # The order in which Lightning and the launchers are believed.
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JSM_NAMESPACE_RANK")
@@ -27,6 +27,11 @@ def world_size() -> int:
     """Return the number of processes, found as the rank is [1]."""
     group = _process_group()
     return int(group.get_world_size()) if group is not None else _from_environment(_SIZES, 1)
+
+
+def has_process_group() -> bool:
+    """Tell whether the processes can talk to each other."""
+    return _process_group() is not None
 
 
 def broadcast(value: str | None) -> str | None:

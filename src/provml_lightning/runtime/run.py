@@ -372,6 +372,7 @@ class Run:
             with self._lock:
                 self._writable()
         if not self._points.turn(head, offset):
-            to_step(key, step)
-            to_step(key, epoch)
+            for number in (step, epoch):
+                if number != ABSENT:
+                    to_step(key, number)
             raise RecordError(f"metric {key!r}: its time does not fit into 64 bits")

@@ -52,17 +52,31 @@ def compile_run(layout: RunLayout, *, seal: bool) -> RunIndex:
         ) from error
 
 
-def wait_for_ranks(layout: RunLayout, own: int, longest: float = _LONGEST_WAIT) -> None:
-    """Wait until every other rank that writes has ended or died, at most ``longest`` [s].
+def wait_for_ranks(
+    layout: RunLayout, own: int, expected: int, longest: float = _LONGEST_WAIT
+) -> list[int]:
+    """Wait until every other rank has ended or died, at most ``longest`` [s]; return who has not.
 
     Who is still writing then keeps its files; what it adds is compiled by the next query or
     ``prov4ml recover``.
+
+    Args:
+        layout: The run.
+        own: The rank that waits.
+        expected: Ranks that are to write; one that has not begun is waited for too [1].
+        longest: How long to wait [s].
+
+    Raises:
+        StorageError: A journal cannot be read.
     """
     deadline = time.monotonic() + longest
-    while time.monotonic() < deadline:
-        writing = open_ledger(layout).writing()
-        if not any(writer.rank != own and not writer.forked for writer in writing):
-            return
+    while True:
+        ledger = open_ledger(layout)
+        begun = {journal.writer.rank for journal in ledger.journals}
+        writing = {writer.rank for writer in ledger.writing() if not writer.forked}
+        missing = (set(range(expected)) - begun | writing) - {own}
+        if not missing or time.monotonic() >= deadline:
+            return sorted(missing)
         time.sleep(0.05)
 
 
