@@ -14,10 +14,11 @@ from provml_lightning.domain.records import Ended, Note, Opened, Record, Resumed
 from provml_lightning.domain.scalars import to_step, to_value
 from provml_lightning.errors import ProvMLError, RecordError, RunClosedError, StorageError
 from provml_lightning.runtime.contributors import Contributors
+from provml_lightning.runtime.ending import admit_losses, await_ranks, write_end
 from provml_lightning.runtime.exporting import try_all
-from provml_lightning.runtime.faults import Faults, lost_note, warn
+from provml_lightning.runtime.faults import Faults, warn
 from provml_lightning.runtime.outcome import ended, outcome_of
-from provml_lightning.runtime.snapshot import compile_run, wait_for_ranks
+from provml_lightning.runtime.snapshot import compile_run
 from provml_lightning.storage.contents import is_settled
 from provml_lightning.storage.liveness import this_process
 from provml_lightning.storage.point_log import ABSENT, MARK, RECORD, Head
@@ -222,7 +223,8 @@ class Run:
         """
         if self.is_open:
             self.contributors.ask(closing=True)
-            self._await_ranks()
+            if self.compiles and (note := await_ranks(self.layout, self.rank, self._ranks)):
+                self._tell(note)
         with self._lock:
             if self._closed:
                 return
@@ -231,12 +233,12 @@ class Run:
             recorder = self._recorder
             if recorder is not None:
                 failed = self._part if status is Status.COMPLETED else None
-                self._end(recorder, ended(status, error, final=True, told=self._pause or failed))
+                write_end(recorder, ended(status, error, final=True, told=self._pause or failed))
         steps: list[Callable[[], object]] = []
         if self.compiles and not (recorder is None and is_settled(self.layout)):
             steps.append(lambda: compile_run(self.layout, seal=True))
-        if recorder is not None and recorder.lost:
-            steps.append(lambda: self._admit(recorder.lost))
+        if recorder is not None:
+            steps.append(lambda: admit_losses(self.directory.name, recorder.lost))
         try_all([*steps, *(self.finishers if self.compiles else ())])
 
     def become_child(self) -> None:
@@ -290,40 +292,12 @@ class Run:
             recorder.append(end)
         else:
             try:
-                self._end(recorder, replace(end, final=True))
+                write_end(recorder, replace(end, final=True))
             finally:
                 self._recorder = None
         # The next value is then a new name to us, and says that the run goes on.
         self._numbers.clear()
         self._pause = end
-
-    @staticmethod
-    def _end(recorder: Recorder, end: Ended) -> None:
-        """Write what waits, say what was lost, and that this process's part has ended."""
-        try:
-            recorder.end_values()
-            if recorder.lost:
-                recorder.append(lost_note(recorder.lost))
-            recorder.append(end)
-        finally:
-            recorder.close()
-
-    def _await_ranks(self) -> None:
-        """Give the other ranks time to end, and note in the document who did not."""
-        if not self.compiles:
-            return
-        try:
-            missing = wait_for_ranks(self.layout, self.rank, self._ranks)
-        except StorageError as failure:
-            warn(str(failure))
-            return
-        if missing:
-            told = ", ".join(map(str, missing))
-            message = f"rank {told} had not ended when the run did; what it logged later is missing"
-            self._tell(Note(time=_now(), topic="ranks", message=message))
-
-    def _admit(self, lost: int) -> None:
-        raise StorageError(f"{self.directory.name}: {lost_note(lost).message}")
 
     def _new_faults(self) -> Faults:
         return Faults(self.directory.name, strict=self._strict, note=self._tell)
