@@ -17,7 +17,7 @@ MASK = "***"
 # A name is secret by its last word: api_token is, tokenizer and max_tokens are not.
 _WORDS = r"(?:token|password|passwd|passphrase|secret|credentials?|api[_-]?key|access[_-]?key)"
 _NAME = rf"(?:[\w.-]*[_.-])?{_WORDS}(?:[_-](?:id|key))?"
-_URL_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s]+@", re.IGNORECASE)
+_URL_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)[^/\s]+@", re.IGNORECASE)
 _ASSIGNED = re.compile(
     rf"(?<![\w.-])(?P<name>{_NAME})(?P<sep>\s*[=:]\s*)"
     r"(?P<value>\"[^\"]*\"|'[^']*'|\S+)",

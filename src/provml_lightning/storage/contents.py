@@ -77,8 +77,11 @@ class Ledger:
 
     def covers(self, values: Mapping[str, int]) -> dict[str, list[int]]:
         """Return how much of each writer's files there is: bytes of journal, values of log."""
-        stems = ((journal.writer.stem, journal.size) for journal in self.journals)
-        return {stem: [size, values.get(stem, 0)] for stem, size in stems}
+        before = self.index.covers if self.index else {}
+        sizes = {journal.writer.stem: journal.size for journal in self.journals}
+        # Whose log is sealed has as many values as when it was.
+        sealed = {stem: count for stem, (_, count) in before.items()}
+        return {stem: [size, values.get(stem, sealed.get(stem, 0))] for stem, size in sizes.items()}
 
     def finished(self) -> list[str]:
         """Return the stems of the writers that can write no more: ended, or dead for sure."""
