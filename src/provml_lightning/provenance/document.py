@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.provenance.vocabulary import NAMESPACES
@@ -22,7 +23,6 @@ __all__ = ["Document", "iri", "literal", "qualified", "timestamp"]
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
 _NO_NUMBERS = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}
-_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _WIDEST_OFFSET = timedelta(hours=14)
 
 
@@ -102,8 +102,14 @@ def qualified(names: Iterable[str]) -> Any:
 
 def timestamp(nanoseconds: int) -> str:
     """Return UTC nanoseconds since 1970 as ISO 8601 with a zone, to the microsecond."""
-    moment = _BEGINNING + timedelta(microseconds=nanoseconds // 1000)
-    return moment.isoformat(timespec="microseconds")
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return f"{_second(seconds)}.{rest // 1000:06d}+00:00"
+
+
+@lru_cache(maxsize=4096)
+def _second(seconds: int) -> str:
+    """Return a second of UTC without its zone; thousands of records share one."""
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).isoformat()[:-6]
 
 
 def _whole(value: int) -> Any:

@@ -47,6 +47,7 @@ PEER_ATTRIBUTES = frozenset(
 _RUN = "run/"
 _NOT_IN_ATTRIBUTE = re.compile(r"[^A-Za-z0-9_-]")
 _STARTS_NAME = re.compile(r"[A-Za-z_]")
+_place = lru_cache(maxsize=4096)(local_name)  # of a context, which thousands of entities share
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _IRI = re.compile(r"[^\s<>\"{}|\\^`\x00-\x20]+")
 
@@ -69,7 +70,7 @@ def attribute(name: str) -> str:
 
 def activity_id(context: str | None, run: str) -> str:
     """Return the id of a context's activity, or of the run's where there is no context."""
-    return f"{_RUN}{local_name(run)}" if context is None else f"context/{local_name(context)}"
+    return f"{_RUN}{local_name(run)}" if context is None else f"context/{_place(context)}"
 
 
 def agent_id(kind: str, name: str) -> str:
@@ -82,8 +83,8 @@ def entity_id(kind: str, context: str | None, *names: str | None) -> str:
 
     No context is ``~~``, which no encoding yields; names that are None are left out.
     """
-    first = "~~" if context is None else local_name(context)
-    return "/".join([kind, first, *(local_name(name) for name in names if name is not None)])
+    place = "~~" if context is None else _place(context)
+    return "/".join([kind, place, *[local_name(name) for name in names if name is not None]])
 
 
 def require_iri(namespace: str) -> str:
