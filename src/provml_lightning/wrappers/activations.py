@@ -20,6 +20,9 @@ from provml_lightning.wrappers.chunks import ChunkFile
 from provml_lightning.wrappers.tensors import to_array
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
     import torch
 
     from provml_lightning.runtime.run import Run
@@ -86,7 +89,7 @@ class ActivationStore:
         self._queue: SimpleQueue[Forward | threading.Event | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._seen = self._waiting = 0
-        self._kept = self._bytes = self._told = 0  # the writer's own
+        self._kept = self._told = 0  # the writer's own
         self._dropped: Counter[str] = Counter()
         self._stopped = False
         run.record(self._model(model))
@@ -152,14 +155,20 @@ class ActivationStore:
         for event in forward.events:
             event.synchronize()
         arrays = [(layer, kind, to_array(tensor)) for layer, kind, tensor in forward.tensors]
-        size = sum(array.nbytes for _, _, array in arrays)
-        if self._bytes + size > self._asked.max_bytes:
+        if self._size(arrays) > self._asked.max_bytes:
             self._stop(f"max_bytes={self._asked.max_bytes} are reached")
             return
         for layer, kind, array in arrays:
             self._file(layer, kind).add(forward.number, array, training=forward.training)
-        self._bytes += size
         self._kept += 1
+
+    def _size(self, arrays: Sequence[tuple[str, str, np.ndarray]]) -> int:
+        """Return what lies on disk at most, once these and all before them are written [B]."""
+        after = {path: file.after() for path, file in self._files.items()}
+        for layer, kind, array in arrays:
+            now = after.get((layer, kind), 0)
+            after[layer, kind] = max(now, self._file(layer, kind).after(array))
+        return sum(after.values())
 
     def _flush(self) -> None:
         for file in self._files.values():

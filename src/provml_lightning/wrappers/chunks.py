@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ChunkFile", "read_chunks"]
 
 _MARKS = [("forward", "<i8"), ("training", "?")]
+_MARK, _HEADERS = 9, 320  # bytes: of a sample's marks, at most of a chunk's two NPY headers
 _MOST_BUFFERED = 8 << 20
 
 
@@ -37,7 +38,15 @@ class ChunkFile:
         self._chunk_size = chunk_size
         self._parts: list[tuple[np.ndarray, np.ndarray]] = []
         self._rows = self._bytes = 0
-        self.size = 0
+        self._size = 0
+
+    def after(self, samples: np.ndarray | None = None) -> int:
+        """Return how large the file is at most, once all and ``samples`` are written [B]."""
+        rows, size = self._rows, self._bytes
+        if samples is not None:
+            rows, size = rows + len(samples), size + samples.nbytes
+        chunks = 2 + rows // self._chunk_size if rows else 0
+        return self._size + size + _MARK * rows + _HEADERS * chunks
 
     def add(self, forward: int, samples: np.ndarray, *, training: bool) -> None:
         """Take the samples of one forward pass, one a row; write what makes whole chunks.
@@ -90,9 +99,9 @@ class ChunkFile:
         with self._path.open("ab", buffering=0) as file:
             written = file.write(buffer.getbuffer()) or 0
             if written < len(buffer.getbuffer()):
-                file.truncate(self.size)
+                file.truncate(self._size)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
-        self.size += written
+        self._size += written
 
 
 def read_chunks(path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
