@@ -114,7 +114,8 @@ class ParquetFormat:
         """Read every value back and return the rows [1]."""
         import pyarrow.parquet as pq
 
-        with unreadable(path), pq.ParquetFile(path) as file:
+        # Texts as codes and their dictionary, as they are in the file: half the time.
+        with unreadable(path), pq.ParquetFile(path, read_dictionary=_DICTIONARIES[:3]) as file:
             return sum(
                 len(file.read_row_group(group)["value"].drop_null())
                 for group in range(file.num_row_groups)
