@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-import itertools
 import struct
 import threading
 import time as clock
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from provml_lightning.domain.metric_names import metric_key
-from provml_lightning.domain.records import Ended, Note, Opened, Record, Resumed, Series, Status
+from typing_extensions import override
+
+from provml_lightning.domain.records import Ended, Note, Opened, Record, Resumed, Status
 from provml_lightning.domain.scalars import to_step, to_value
-from provml_lightning.errors import ProvMLError, RecordError, RunClosedError, StorageError
+from provml_lightning.errors import ProvMLError, RecordError, RunClosedError
+from provml_lightning.runtime.beginning import begin
+from provml_lightning.runtime.block import Block
 from provml_lightning.runtime.contributors import Contributors
 from provml_lightning.runtime.ending import admit_losses, await_ranks, write_end
 from provml_lightning.runtime.exporting import try_all
-from provml_lightning.runtime.faults import Faults, warn
-from provml_lightning.runtime.outcome import ended, outcome_of
+from provml_lightning.runtime.faults import Faults
+from provml_lightning.runtime.numbering import Numbering
+from provml_lightning.runtime.outcome import ended
 from provml_lightning.runtime.snapshot import compile_run
 from provml_lightning.storage.contents import is_settled
-from provml_lightning.storage.liveness import this_process
 from provml_lightning.storage.point_log import ABSENT, MARK, RECORD, Head
-from provml_lightning.storage.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from types import TracebackType
 
-    from provml_lightning.domain.reading import MetricKey
     from provml_lightning.storage.layout import RunLayout
+    from provml_lightning.storage.recorder import Recorder
 
 __all__ = ["Run"]
 
@@ -38,7 +38,7 @@ _pack = RECORD.pack_into
 _now = clock.time_ns
 
 
-class Run:
+class Run(Block):
     """One run in one process; every method may be called from any thread.
 
     Made by :func:`provml_lightning.runtime.opening.open_run`. As a context manager it closes with
@@ -87,10 +87,7 @@ class Run:
         self._strict = strict
         self._faults = self._new_faults()
         self._lock = threading.RLock()
-        # Every spelling that a caller used, and the metrics that they stand for.
-        self._numbers: dict[tuple[str, Any, str | None], int] = {}
-        self._series: dict[MetricKey, Series] = {}
-        self._free_numbers = itertools.count(1)
+        self._numbering = Numbering()
         self._forked = False
         self._closed = False
         self._pause: Ended | None = None
@@ -149,7 +146,7 @@ class Run:
         if time is None:
             time = _now()
         try:
-            number = self._numbers[key, context, source]
+            number = self._numbering.known[key, context, source]
         except (KeyError, TypeError):
             number = self._number(key, context, source, unit)
         while True:
@@ -211,6 +208,7 @@ class Run:
         if self.compiles:
             compile_run(self.layout, seal=resting)
 
+    @override
     def close(self, status: Status = Status.COMPLETED, error: BaseException | None = None) -> None:
         """End the run: write everything that people read; a second call does nothing.
 
@@ -229,7 +227,7 @@ class Run:
             if self._closed:
                 return
             self._closed = True
-            self._numbers.clear()
+            self._numbering.known.clear()
             recorder = self._recorder
             if recorder is not None:
                 failed = self._part if status is Status.COMPLETED else None
@@ -246,29 +244,11 @@ class Run:
         self._lock = threading.RLock()
         self._faults = self._new_faults()
         self.contributors = Contributors()
-        self._numbers, self._series = {}, {}
+        self._numbering = Numbering()
         self._forked = True
         if self._recorder is not None:
             self._recorder.abandon()
             self._recorder = None
-
-    def __enter__(self) -> Self:
-        """Return the run itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the run; an exception of the block is the run's, and goes on as it is."""
-        try:
-            self.close(outcome_of(error), error)
-        except ProvMLError as failure:
-            if error is None:
-                raise
-            warn(str(failure))
 
     def _writable(self) -> Recorder:
         """Return this process's recorder, made anew after a fork; say so if the run goes on."""
@@ -296,7 +276,7 @@ class Run:
             finally:
                 self._recorder = None
         # The next value is then a new name to us, and says that the run goes on.
-        self._numbers.clear()
+        self._numbering.known.clear()
         self._pause = end
 
     def _new_faults(self) -> Faults:
@@ -309,36 +289,20 @@ class Run:
             recorder.append(note)
 
     def _new_recorder(self) -> Recorder:
-        try:
-            recorder = Recorder(
-                self.layout,
-                this_process(self.rank, forked=self._forked),
-                waiting=self._waiting,
-                on_fault=self._faults.report,
-            )
-        except OSError as error:
-            raise StorageError(
-                f"{self.layout.journal} cannot be written: {error.strerror or error}. Give another"
-                " folder with save_dir= or provenance_save_dir="
-            ) from error
+        recorder = begin(
+            self.layout,
+            self.rank,
+            [self.opened, *self._numbering.told()],
+            forked=self._forked,
+            waiting=self._waiting,
+            faults=self._faults,
+        )
         self._points = recorder.points
-        recorder.append(self.opened)
-        for series in self._series.values():  # a number means the same in all our files
-            recorder.append(series)
         return recorder
 
     def _number(self, key: str, context: str | None, source: str | None, unit: str | None) -> int:
-        """Return a metric's number; a new one is told to the journal first."""
-        name = metric_key(key, context, source)
         with self._lock:
-            recorder = self._writable()
-            if name not in self._series:
-                number = next(self._free_numbers)  # never twice, even if we are interrupted here
-                series = Series(time=_now(), number=number, unit=unit, **name._asdict())
-                recorder.append(series)
-                self._series[name] = series
-            number = self._numbers[key, context, source] = self._series[name].number
-            return number
+            return self._numbering.assign(self._writable(), key, context, source, unit)
 
     def _turn(self, head: Head, offset: int, key: str, step: int, epoch: int) -> None:
         """Get the next block where this one is full; refuse what does not fit into a record."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
+from provml_lightning.domain.records import Status
+from provml_lightning.runtime.block import Block
 from provml_lightning.runtime.contributors import Contributors
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from provml_lightning.domain.records import Record
 
 __all__ = ["SilentRun"]
 
 
-class SilentRun:
+class SilentRun(Block):
     """Takes every call of a :class:`~provml_lightning.runtime.run.Run` and does nothing."""
 
     records = False
@@ -38,7 +40,8 @@ class SilentRun:
     def snapshot(self, *_: object) -> None:
         """Do nothing."""
 
-    def close(self, *_: object) -> None:
+    @override
+    def close(self, status: Status = Status.COMPLETED, error: BaseException | None = None) -> None:
         """Take no more calls."""
         if self.is_open:
             self.contributors.ask(closing=True)
@@ -46,16 +49,3 @@ class SilentRun:
 
     def become_child(self) -> None:
         """Do nothing."""
-
-    def __enter__(self) -> Self:
-        """Return the run itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Take no more calls."""
-        self.close()

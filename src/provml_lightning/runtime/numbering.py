@@ -1,0 +1,57 @@
+"""The numbers under which a process keeps its metrics."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING, Any
+
+from provml_lightning.domain.metric_names import metric_key
+from provml_lightning.domain.records import Series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from provml_lightning.domain.reading import MetricKey
+    from provml_lightning.storage.recorder import Recorder
+
+__all__ = ["Numbering"]
+
+
+class Numbering:
+    """A number for every metric, the same in all files of a process.
+
+    Attributes:
+        known: The number of every spelling that a caller used; read without a lock.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, Any, str | None], int] = {}
+        self._series: dict[MetricKey, Series] = {}
+        self._free = itertools.count(1)
+
+    def assign(
+        self,
+        recorder: Recorder,
+        key: str,
+        context: str | None,
+        source: str | None,
+        unit: str | None,
+    ) -> int:
+        """Return a metric's number; a new one is told to the journal first.
+
+        Raises:
+            RecordError: A part of the name is not text, or not valid Unicode.
+        """
+        name = metric_key(key, context, source)
+        if name not in self._series:
+            number = next(self._free)  # never twice, even if we are interrupted here
+            series = Series(time=time.time_ns(), number=number, unit=unit, **name._asdict())
+            recorder.append(series)
+            self._series[name] = series
+        number = self.known[key, context, source] = self._series[name].number
+        return number
+
+    def told(self) -> Iterable[Series]:
+        """Return what a new file must say of the numbers before its first value."""
+        return self._series.values()
