@@ -138,7 +138,10 @@ def enter(run: AnyRun, *, encloses: bool = True) -> None:
         if encloses:
             _RUNS.enclosing.append(run)
         while _RUNS.waiting:
-            _RUNS.waiting.popleft()(run)
+            try:
+                _RUNS.waiting.popleft()(run)
+            except ProvMLError as failure:  # the caller is long gone, and the run is not to blame
+                run.excuse("waiting call", failure)
 
 
 def leave(run: AnyRun) -> None:
@@ -151,16 +154,16 @@ def leave(run: AnyRun) -> None:
 
 def deliver(call: Call) -> None:
     """Make a call on the current run; where none is open it waits for the first that opens."""
-    run = current()
+    with _RUNS.lock:
+        run = current()
+        if run is None:
+            _RUNS.watch_exit()
+            _RUNS.waiting.append(call)
+            if len(_RUNS.waiting) > _MOST_WAITING:
+                _RUNS.waiting.popleft()
+                _RUNS.dropped += 1
     if run is not None:
         call(run)
-        return
-    with _RUNS.lock:
-        _RUNS.watch_exit()
-        _RUNS.waiting.append(call)
-        if len(_RUNS.waiting) > _MOST_WAITING:
-            _RUNS.waiting.popleft()
-            _RUNS.dropped += 1
 
 
 def _uncaught() -> BaseException | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from provml_lightning.capture.environment import (
     installed_packages,
     requirements_text,
 )
-from provml_lightning.domain.records import Artifact, Opened
+from provml_lightning.domain.records import Artifact, Opened, Status
 from provml_lightning.errors import StorageError
 from provml_lightning.provenance.vocabulary import require_iri, run_iri
 from provml_lightning.runtime.ranks import (
@@ -104,9 +105,14 @@ def open_at(
     waiting = settings.save_after_n_logs
     ranks = world_size() if settings.collect_all_processes else 1
     run = Run(layout, opened, rank=rank, ranks=ranks, waiting=waiting, strict=settings.strict)
-    if run.compiles:
-        write_first_index(layout, opened, _kept(settings))
-        _record_packages(run)
+    try:
+        if run.compiles:
+            write_first_index(layout, opened, _kept(settings))
+            _record_packages(run)
+    except StorageError as error:
+        with suppress(StorageError):
+            run.close(Status.FAILED, error)
+        raise
     return run
 
 
@@ -217,7 +223,10 @@ def _record_packages(run: Run) -> None:
         path.parent.mkdir(exist_ok=True)
         write_whole(path, requirements_text(installed_packages()).encode())
     except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror or error}. Make room, or give another folder"
+            " with save_dir= or provenance_save_dir="
+        ) from error
     run.record(
         Artifact(
             time=time.time_ns(),

@@ -6,10 +6,14 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["broadcast", "global_rank", "has_process_group", "world_size"]
+__all__ = ["broadcast", "global_rank", "has_process_group", "local_rank", "world_size"]
 
 # The order in which Lightning and the launchers are believed.
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JSM_NAMESPACE_RANK")
+_LOCAL_RANKS = (
+    "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+    "JSM_NAMESPACE_LOCAL_RANK",
+)  # fmt: skip
 _SIZES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "JSM_NAMESPACE_SIZE")
 
 
@@ -27,6 +31,18 @@ def world_size() -> int:
     """Return the number of processes, found as the rank is [1]."""
     group = _process_group()
     return int(group.get_world_size()) if group is not None else _from_environment(_SIZES, 1)
+
+
+def local_rank(rank: int) -> int:
+    """Return the number of a rank among those of its machine.
+
+    Where no launcher tells, all ranks are taken to be of one machine: then a machine may go
+    unmeasured, but is never measured twice.
+
+    Source:
+        The variables of torchrun and Lightning, SLURM, Open MPI, MPICH and LSF.
+    """
+    return _from_environment(_LOCAL_RANKS, rank)
 
 
 def has_process_group() -> bool:

@@ -148,7 +148,11 @@ class Run(Block):
         try:
             number = self._numbering.known[key, context, source]
         except (KeyError, TypeError):
-            number = self._number(key, context, source, unit)
+            try:
+                number = self._number(key, context, source, unit)
+            except StorageError as error:  # a child's first file, or one after a part's end
+                self.excuse("storage", error)
+                return
         while True:
             head = self._points.head
             offset = next(head[0])
@@ -166,7 +170,12 @@ class Run(Block):
             RunClosedError: The run has ended.
         """
         with self._lock:
-            self._writable().append(record)
+            try:
+                recorder = self._writable()
+            except StorageError as error:
+                self.excuse("storage", error)
+                return
+            recorder.append(record)
 
     def excuse(self, topic: str, error: ProvMLError) -> None:
         """Say once, and note in the document, that something could not be recorded.
