@@ -224,8 +224,8 @@ def _record_packages(run: Run) -> None:
         write_whole(path, requirements_text(installed_packages()).encode())
     except OSError as error:
         raise StorageError(
-            f"{path} cannot be written: {error.strerror or error}. Make room, or give another folder"
-            " with save_dir= or provenance_save_dir="
+            f"{path} cannot be written: {error.strerror or error}. Make room, or give another"
+            " folder with save_dir= or provenance_save_dir="
         ) from error
     run.record(
         Artifact(
