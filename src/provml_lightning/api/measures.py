@@ -9,7 +9,7 @@ from provml_lightning.domain.folding import Fold, FoldOperation, fold_of
 from provml_lightning.domain.records import FinalMetric
 from provml_lightning.domain.scalars import to_value
 from provml_lightning.errors import ConfigurationError, SamplerUnavailableError
-from provml_lightning.runtime.active import deliver, innermost
+from provml_lightning.runtime.active import current, deliver, innermost
 from provml_lightning.runtime.folds import register_fold
 from provml_lightning.runtime.run import Run
 
@@ -74,12 +74,44 @@ def register_final_metric(
 
 
 def log_system_metrics(context: str | None = None, step: int | None = None) -> None:
-    """Keep what the machine did since the last call.
+    """Keep what the machine did since the last call of the run.
+
+    At most sixteen metrics: ``cpu_usage_pct`` [%], ``cpu_power`` [W], ``cpu_energy`` [J],
+    ``ram_usage_pct`` [%], ``ram_usage_gb`` [GB], ``ram_power`` [W], ``ram_energy`` [J],
+    ``disk_usage_gb`` [GB], ``disk_usage_pct`` [%], ``gpu_usage_pct`` [%], ``gpu_power`` [W],
+    ``gpu_energy`` [J], ``gpu_memory_usage_gb`` [GB], ``gpu_memory_usage_pct`` [%],
+    ``gpu_memory_power`` [W], ``gpu_temperature_c`` [°C]. A GB is 10⁹ bytes.
+
+    A metric that this machine cannot tell is absent, and the document says why; its ``source``
+    tells a sensor from a model. Energies are those of the interval, so that they add up to the
+    whole; powers and usages are means over it, or over the last second where it is shorter. The
+    first call opens the sensors and waits for a tenth of a second. Made before any run is open,
+    it only begins the first interval, when one opens.
+
+    Args:
+        context: What it belongs to; None for the run itself.
+        step: Whole number, or None [1].
 
     Raises:
-        SamplerUnavailableError: Always, in this version: it has no samplers yet.
+        ConfigurationError: A variable ``PROVML_CPU_TDP_W``, ``PROVML_CPU_IDLE_FRACTION`` or
+            ``PROVML_RAM_POWER_W`` is not a number that can be.
+
+    Source:
+        docs/reference/metrics.md lists the sources of each metric.
     """
-    raise _not_yet("log_system_metrics", context, step)
+    # Imported at the first call, for most runs measure nothing.
+    from provml_lightning.runtime.sampling import begin_sampling, sampling_of
+
+    run = current()
+    if run is None:
+        deliver(begin_sampling)
+        return
+    sampling = sampling_of(run)
+    if sampling is None:
+        return
+    values, now = sampling.system_values(), time.time_ns()
+    for name, value, unit, source in values:
+        run.record_metric(name, value, context, step, source, time=now, unit=unit)
 
 
 def log_carbon_metrics(context: str | None = None, step: int | None = None) -> None:

@@ -1,0 +1,56 @@
+"""Every metric that the library measures itself: its name, unit, meaning and possible sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["SYSTEM_METRICS", "Metric"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric that we emit ourselves.
+
+    Attributes:
+        name: What it is logged as.
+        unit: Unit of its values; GB is 10⁹ bytes.
+        meaning: What a value says, in one phrase.
+        sources: What can be in the column ``source``, the best first.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+    sources: tuple[str, ...]
+
+
+_CPU_TIME = ("procfs", "psutil")
+_CPU_ENERGY = ("rapl", "rapl.psys", "apple", "model.tdp")
+_RAM_ENERGY = ("rapl", "apple", "model.dimm")
+_RAM = ("cgroup", "psutil")
+_DISK = ("statvfs",)
+_GPU = ("nvml", "amdsmi")
+_GPU_ENERGY = (
+    "nvml.energy", "nvml.power", "nvml.energy.mig-parent", "nvml.power.mig-parent",
+    "amdsmi.energy", "amdsmi.power", "apple",
+)  # fmt: skip
+
+# What log_system_metrics keeps, in the order of the documents.
+SYSTEM_METRICS = (
+    Metric("cpu_usage_pct", "%", "busy share of the machine's CPU time, mean", _CPU_TIME),
+    Metric("cpu_power", "W", "power of the machine's CPUs, mean", _CPU_ENERGY),
+    Metric("cpu_energy", "J", "energy of the machine's CPUs over the interval", _CPU_ENERGY),
+    Metric("ram_usage_pct", "%", "used share of the RAM that may be used", _RAM),
+    Metric("ram_usage_gb", "GB", "RAM in use", _RAM),
+    Metric("ram_power", "W", "power of the RAM, mean", _RAM_ENERGY),
+    Metric("ram_energy", "J", "energy of the RAM over the interval", _RAM_ENERGY),
+    Metric("disk_usage_gb", "GB", "space in use on the file system of the run", _DISK),
+    Metric("disk_usage_pct", "%", "used share of the space that a user may use there", _DISK),
+    Metric("gpu_usage_pct", "%", "time in which the GPUs computed, mean over time and GPUs", _GPU),
+    Metric("gpu_power", "W", "power of the GPUs together, mean", _GPU_ENERGY),
+    Metric("gpu_energy", "J", "energy of the GPUs together over the interval", _GPU_ENERGY),
+    Metric("gpu_memory_usage_gb", "GB", "memory in use on the GPUs together", _GPU),
+    Metric("gpu_memory_usage_pct", "%", "used share of the memory of the GPUs together", _GPU),
+    Metric("gpu_memory_power", "W", "power of the GPUs' memory together, mean", ("nvml",)),
+    Metric("gpu_temperature_c", "°C", "temperature of the hottest GPU", _GPU),
+)
