@@ -1,97 +1,71 @@
-"""The calls that the documents of yProv4ML show: names, parameters, their order and defaults."""
+"""The API that the documents of yProv4ML show: names, parameters, their order and defaults."""
 
 from __future__ import annotations
 
+import ast
 import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import prov4ml
 import provml_lightning
+from tests.conformance.documented import (
+    DEPARTURES,
+    DOCUMENTED,
+    LATER,
+    REQUIRED,
+    more_of,
+    parameters_of,
+)
 
-REQUIRED = inspect.Parameter.empty
-
-# As the documents write them, in their order. "csv" is the one default that is not ours, below.
-DOCUMENTED: dict[str, dict[str, Any]] = {
-    "start_run": {
-        "experiment_name": REQUIRED,
-        "prov_user_namespace": None,
-        "provenance_save_dir": None,
-        "collect_all_processes": False,
-        "save_after_n_logs": 100,
-        "rank": None,
-        "metrics_file_type": "csv",
-        "csv_separator": ",",
-        "use_compressor": None,
-        "use_run_id": None,
-    },
-    "end_run": {"create_graph": False, "create_svg": False, "crate_ro_crate": False},
-    "log_param": {
-        "key": REQUIRED,
-        "value": REQUIRED,
-        "context": None,
-        "source": None,
-        "is_input": False,
-    },
-    "log_artifact": {
-        "artifact_name": REQUIRED,
-        "artifact_path": REQUIRED,
-        "context": None,
-        "step": None,
-        "log_copy_in_prov_directory": True,
-        "is_model": False,
-        "is_input": False,
-    },
-    "log_model": {
-        "model_name": REQUIRED,
-        "model": REQUIRED,
-        "log_model_info": True,
-        "log_model_layers": False,
-        "is_input": False,
-    },
-    "save_model_version": {
-        "model_name": REQUIRED,
-        "model": REQUIRED,
-        "context": None,
-        "step": None,
-        "incremental": True,
-        "is_input": False,
-    },
-    "log_dataset": {"dataset_label": REQUIRED, "dataset": REQUIRED, "log_dataset_info": True},
-    "log_metric": {
-        "key": REQUIRED,
-        "value": REQUIRED,
-        "context": None,
-        "step": 0,
-        "source": None,
-        "timestamp": 0,
-    },
-    "log_current_execution_time": {"label": REQUIRED, "context": REQUIRED, "step": None},
-}
-
-# What is ours and not the documents', and why.
-DEPARTURES = {
-    ("start_run", "metrics_file_type"): ("parquet", "a tenth of the size, and typed"),
-    ("log_current_execution_time", "context"): (None, "left out it is the run's own"),
-}
-# Keywords that the documents' examples pass and their signatures do not name.
-EXAMPLES = {
-    "start_run": ("disable_codecarbon", "unify_experiments"),
-    "end_run": ("create_rocrate",),
-}
+SCRIPTS = Path(__file__).parents[1] / "e2e" / "documents"
 ROWS = [(call, name) for call, parameters in DOCUMENTED.items() for name in parameters]
+MEMBERS = {
+    "Context": {
+        "TRAINING": "Training",
+        "VALIDATION": "Validation",
+        "TESTING": "Testing",
+        "DATASETS": "Datasets",
+        "MODELS": "Models",
+    },
+    "MetricsType": {"PARQUET": "parquet", "CSV": "csv", "ZARR": "zarr", "NETCDF": "netcdf"},
+    "CompressorType": {
+        "NONE": "none",
+        "ZIP": "zip",
+        "ZSTD": "zstd",
+        "BLOSC_ZSTD": "blosc_zstd",
+        "LZ4": "lz4",
+    },
+    "FoldOperation": {"MAX": "max", "MIN": "min", "ADD": "add", "SUBTRACT": "subtract"},
+}
+COMMANDS = {
+    "prov2dot": ("--prov_json", "--output"),
+    "dot2svg": ("--dot", "--output"),
+    "prov_collection": ("--experiment_path", "--output_dir"),
+}
 
 
-def parameters(call: str) -> dict[str, inspect.Parameter]:
-    return dict(inspect.signature(getattr(prov4ml, call)).parameters)
+def printed_calls() -> list[Any]:
+    """Return every call on prov4ml that the documents' scripts print, one row for each."""
+    return [
+        pytest.param(node.func.attr, node, id=f"{script.stem}-{node.func.attr}-{node.lineno}")
+        for script in sorted(SCRIPTS.glob("*.py"))
+        for node in ast.walk(ast.parse(script.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and ast.unparse(node.func.value) == "prov4ml"
+    ]
 
 
 @pytest.mark.parametrize(("call", "name"), ROWS)
 def test_a_documented_parameter_stands_in_its_place_with_its_default(call: str, name: str) -> None:
-    documented = list(DOCUMENTED[call])
-    ours = parameters(call)
-    assert list(ours).index(name) == documented.index(name)
+    ours = parameters_of(getattr(prov4ml, call))
+    assert list(ours).index(name) == list(DOCUMENTED[call]).index(name)
     assert ours[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     expected, _ = DEPARTURES.get((call, name), (DOCUMENTED[call][name], ""))
     assert ours[name].default == expected
@@ -99,41 +73,53 @@ def test_a_documented_parameter_stands_in_its_place_with_its_default(call: str, 
 
 @pytest.mark.parametrize("call", DOCUMENTED)
 def test_whatever_else_a_call_takes_is_a_keyword_with_a_default(call: str) -> None:
-    more = [p for name, p in parameters(call).items() if name not in DOCUMENTED[call]]
-    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in more)
-    assert all(p.default is not REQUIRED for p in more)
+    ours = parameters_of(getattr(prov4ml, call))
+    more = [parameter for name, parameter in ours.items() if name not in DOCUMENTED[call]]
+    by_position = {
+        parameter.name for parameter in more if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+    }
+    assert by_position == more_of(call)
+    assert all(parameter.default is not REQUIRED for parameter in more)
 
 
-@pytest.mark.parametrize(("call", "names"), EXAMPLES.items())
-def test_a_call_takes_the_keywords_of_the_documents_examples(
-    call: str, names: tuple[str, ...]
-) -> None:
-    assert set(names) <= parameters(call).keys()
+@pytest.mark.parametrize(("call", "printed"), printed_calls())
+def test_a_call_of_the_documents_scripts_is_taken(call: str, printed: ast.Call) -> None:
+    values = {keyword.arg or "": keyword.value for keyword in printed.keywords}
+    inspect.signature(getattr(prov4ml, call)).bind(*printed.args, **values)
 
 
 @pytest.mark.parametrize(("call", "name"), DEPARTURES)
-def test_a_departure_differs_from_the_documents(call: str, name: str) -> None:
-    assert DEPARTURES[call, name][0] != DOCUMENTED[call][name]
+def test_a_departure_differs_from_the_documents_and_has_a_reason(call: str, name: str) -> None:
+    ours, reason = DEPARTURES[call, name]
+    assert ours != DOCUMENTED[call][name]
+    assert reason
 
 
-@pytest.mark.parametrize("call", [*DOCUMENTED, "Context", "MetricsType", "ProvMLLogger"])
-def test_both_packages_name_one_and_the_same_thing(call: str) -> None:
-    assert getattr(prov4ml, call) is getattr(provml_lightning, call)
-    assert call in dir(prov4ml)
+@pytest.mark.parametrize("name", sorted(LATER))
+def test_what_comes_later_is_not_here_yet(name: str) -> None:
+    assert not hasattr(prov4ml, name), f"take {name} out of LATER: it is here"
 
 
-@pytest.mark.parametrize(
-    ("member", "value"),
-    [
-        ("TRAINING", "Training"),
-        ("VALIDATION", "Validation"),
-        ("TESTING", "Testing"),
-        ("DATASETS", "Datasets"),
-        ("MODELS", "Models"),
-    ],
-)
-def test_a_context_is_a_text_and_is_called_as_the_documents_call_it(
-    member: str, value: str
-) -> None:
-    assert prov4ml.Context[member] == value
-    assert isinstance(prov4ml.Context[member], str)
+@pytest.mark.parametrize("name", [*DOCUMENTED, *MEMBERS])
+def test_both_packages_name_one_and_the_same_thing(name: str) -> None:
+    assert getattr(prov4ml, name) is getattr(provml_lightning, name)
+    assert name in dir(prov4ml)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_documented_choice_is_a_text(name: str) -> None:
+    choice: Any = getattr(prov4ml, name)
+    assert {member.name: member.value for member in choice} == MEMBERS[name]
+    assert issubclass(choice, str)
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_a_documented_command_has_its_options(module: str) -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", f"prov4ml.{module}", "--help"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+    ).stdout
+    assert [option for option in COMMANDS[module] if option not in said] == []
