@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,18 +160,24 @@ trainer(logger, max_epochs=1000).fit(Slow(), digits(), digits())
 
 
 def test_sigterm_is_an_interrupted_run() -> None:
-    process = _start(TERMINATED)
-    _await(Path("started"), process)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) in (0, -signal.SIGTERM)
+    with _started(TERMINATED) as process:
+        _await(Path("started"), process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) in (0, -signal.SIGTERM)
     run = Path("prov/lightning_logs/version_0")
     assert index(run)["status"] == "interrupted"
     assert len(prov4ml.get_metric(run, "loss")) >= 1
 
 
-def _start(program: str, *before: str) -> subprocess.Popen[bytes]:
+@contextmanager
+def _started(program: str, *before: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [*before, sys.executable, "-W", "ignore", "-c", program]
-    return subprocess.Popen(command, env={"PYTHONPATH": str(HERE), "PATH": "/usr/bin:/bin:/sbin"})
+    environment = {"PYTHONPATH": str(HERE), "PATH": os.defpath}
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _await(path: Path, process: subprocess.Popen[bytes]) -> None:
@@ -286,8 +294,8 @@ shutil.copytree("disk/prov", "prov")
 def test_a_disk_that_really_is_full_stops_no_training() -> None:
     Path("disk").mkdir()
     mounted = 'mount -t tmpfs -o size=4m tmpfs disk && exec "$0" "$@"'
-    process = _start(FILLED, "unshare", "-rm", "sh", "-c", mounted)
-    assert process.wait(100) == 0
+    with _started(FILLED, "unshare", "-rm", "sh", "-c", mounted) as process:
+        assert process.wait(100) == 0
     run = Path("prov/lightning_logs/version_0")
     assert int(Path("filler-size").read_text()) > 1_000_000
     assert index(run)["status"] == "completed"

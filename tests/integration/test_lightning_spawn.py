@@ -15,6 +15,9 @@ import prov4ml
 
 HERE = Path(__file__).parents[2]
 
+# Nine processes import Lightning.
+pytestmark = pytest.mark.timeout(400)
+
 PROGRAM = """
 import os, pathlib, sys
 import prov4ml
@@ -95,7 +98,7 @@ def _index(folder: Path, version: int = 0) -> dict[str, Any]:
 def test_there_is_one_run_and_it_is_rank_zeros(trained: Path) -> None:
     run, *failed = prov4ml.list_runs_in_proj(trained / "prov")
     assert run == trained / "prov/lightning_logs/version_0"
-    assert len(failed) == (trained.name[:3] == "spa")
+    assert len(failed) == (trained / "donemain").exists()  # spawned ones fail once more
     assert sorted(run.parent.iterdir()) == [run, *failed]
     assert prov4ml.get_metric(run, "rank")["value"].unique().tolist() == [0.0]
     frame = prov4ml.get_metric(run, "loss", "Training")
