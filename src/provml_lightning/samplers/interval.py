@@ -73,7 +73,7 @@ class Cursor:
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
-        self._seen = dict(sampler.began.totals)
+        self._seen: Mapping[str, Total] = sampler.began.totals
         self._lock = threading.Lock()
 
     def advance(self) -> Interval:
@@ -82,6 +82,11 @@ class Cursor:
             end = self._sampler.poll()
             recent = self._sampler.before(end.time - WINDOW)
             interval = Interval(self._seen, recent, end)
-            # What cannot be read now keeps its place, and is in a later interval.
-            self._seen = {**self._seen, **end.totals}
+            seen = dict(self._seen)
+            for name, total in end.totals.items():
+                # What could not be read, or within one tick of a coarse clock, keeps its place
+                # and is in a later interval.
+                if name not in seen or total.time > seen[name].time:
+                    seen[name] = total
+            self._seen = seen
         return interval
