@@ -70,8 +70,9 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Follow every link of the documentation and render the next changelog."""
+    """Follow every link, hold the reference to the docstrings, render the next changelog."""
     session.run(sys.executable, "docs/check_links.py")
+    session.run(sys.executable, "docs/write_api.py", "--check")
     run(session, "towncrier", "build", "--draft")
 
 
