@@ -18,6 +18,7 @@ from benchmarks import (
     logging_calls,
     memory,
     reading,
+    system_metrics,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "memory": memory.measure,
     "read": reading.measure,
     "import": importing.measure,
+    "system": system_metrics.measure,
 }
 COLUMNS = ("what", "median (least–greatest)", "budget", "ratio", "ratio to", "holds")
 

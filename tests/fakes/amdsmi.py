@@ -1,4 +1,6 @@
-"""AMD's library with cards whose power is scripted, and the oddities that real ones were seen with."""
+"""AMD's library with cards of scripted power, and the oddities that real ones were seen with."""
+
+# ruff: noqa: ARG002  the library's signatures
 
 from __future__ import annotations
 

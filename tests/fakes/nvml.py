@@ -1,5 +1,7 @@
 """A driver's library with GPUs whose power is scripted: energy is its integral, exactly."""
 
+# ruff: noqa: N802, N815  the library's names
+
 from __future__ import annotations
 
 from collections import Counter

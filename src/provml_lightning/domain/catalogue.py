@@ -51,6 +51,11 @@ SYSTEM_METRICS = (
     Metric("gpu_energy", "J", "energy of the GPUs together over the interval", _GPU_ENERGY),
     Metric("gpu_memory_usage_gb", "GB", "memory in use on the GPUs together", _GPU),
     Metric("gpu_memory_usage_pct", "%", "used share of the memory of the GPUs together", _GPU),
-    Metric("gpu_memory_power", "W", "power of the GPUs' memory together, mean", ("nvml",)),
+    Metric(
+        "gpu_memory_power",
+        "W",
+        "power of the GPUs' memory together, mean",
+        ("nvml", "nvml.mig-parent"),
+    ),
     Metric("gpu_temperature_c", "°C", "temperature of the hottest GPU", _GPU),
 )

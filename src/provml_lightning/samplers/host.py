@@ -8,6 +8,7 @@ Channels of the machine: ``cpu.usage`` [%·s], ``ram`` [B], ``disk`` [B], ``netw
 from __future__ import annotations
 
 import os
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,19 +69,14 @@ def open_process() -> Opened:
     """Open the channels of this process, without its children.
 
     Source:
-        ``times(2)``; psutil.
+        ``time.process_time_ns``; psutil.
     """
     import psutil
 
     process = psutil.Process()
-    seconds = About("s", "times", _TICK)
-
-    def cpu() -> int:
-        spent = os.times()
-        return round((spent.user + spent.system) * NANO)
-
+    seconds = About("s", "process_time")
     channels: list[Channel] = [
-        Accumulated("process.cpu", seconds, [Counter(cpu, 1)]),
+        Accumulated("process.cpu", seconds, [Counter(time.process_time_ns, 1)]),
         Gauge("process.ram", About("B", "psutil"), lambda: (process.memory_info().rss, None)),
     ]
     if hasattr(process, "io_counters"):
@@ -127,12 +123,12 @@ def cpu_times(proc: Path = PROC) -> tuple[Times, str, Callable[[], object]]:
         return _psutil_times, "psutil", lambda: None
 
     def times() -> tuple[float, float]:
-        name, *fields = os.pread(file, 512, 0).split(b"\n", 1)[0].split()
+        name, *fields = os.pread(file, 256, 0).split(None, _COUNTED + 1)
         if name != b"cpu":
             raise SamplerReadError(f"{proc}/stat begins with {name!r}, not with 'cpu'")
         ticks = [int(field) for field in fields[:_COUNTED]]
         whole = sum(ticks)
-        return whole - sum(ticks[3:5]), whole
+        return whole - ticks[3] - ticks[4], whole
 
     return times, "procfs", lambda: os.close(file)
 

@@ -119,12 +119,17 @@ class Sampler:
         """Read what is quick to be read, and return what is known now."""
         with self._lock:
             now = self._clock()
+            totals: dict[str, Total] = {}
+            levels: dict[str, Level] = {}
             for channel in self._channels:
                 if not channel.background:
                     self._advance(channel, now)
-            told = [each for each in self._channels if each.failing_since is None]
-            totals = {each.name: each.total for each in told if each.total is not None}
-            levels = {each.name: each.level for each in told if each.level is not None}
+                if channel.failing_since is not None:
+                    continue
+                if channel.total is not None:
+                    totals[channel.name] = channel.total
+                elif channel.level is not None:
+                    levels[channel.name] = channel.level
         return Snapshot(now, MappingProxyType(totals), MappingProxyType(levels), self._about)
 
     def before(self, moment: int) -> Snapshot:

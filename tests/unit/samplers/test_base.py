@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,4 +90,4 @@ def test_deltas_of_a_counter_modulo_anything_add_up_to_the_truth(
     totals = [counter.total(0) for _ in shown]
 
     assert totals[-1] == sum(increments)
-    assert all(later >= earlier for earlier, later in zip(totals, totals[1:], strict=False))
+    assert all(later >= earlier for earlier, later in pairwise(totals))

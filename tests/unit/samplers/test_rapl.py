@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from provml_lightning.errors import SamplerReadError
-from provml_lightning.samplers.base import Channel, Opened
 from provml_lightning.samplers.rapl import open_rapl
 from tests.fakes.kernel import RANGE, Zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+    from provml_lightning.samplers.base import Channel, Opened
 
 JOULE = 1_000_000  # [µJ]
 NANO = 1_000_000_000
@@ -181,12 +182,16 @@ def test_counters_that_root_alone_may_read_are_one_hint_and_no_error(
     assert "chmod a+r" in refused.remarks[0]
 
 
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def test_its_files_are_closed_at_the_end(tmp_path: Path) -> None:
     Zone(tmp_path, "intel-rapl:0", "package-0", 0)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     source = found(tmp_path)
     source.channels[0].advance(0)
-    assert len(os.listdir("/proc/self/fd")) == before + 1
+    assert open_files() == before + 1
     for close in source.close:
         close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files() == before

@@ -1,0 +1,62 @@
+"""Write the reference of the metrics from the catalogue: ``python docs/write_metrics.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from provml_lightning.domain.catalogue import SYSTEM_METRICS, Metric
+
+__all__ = ["PAGE", "page"]
+
+PAGE = Path(__file__).resolve().parent / "reference" / "metrics.md"
+
+HEAD = """# Metrics that are measured
+
+<!-- Written by docs/write_metrics.py from the catalogue; change that, then run it. -->
+
+How far a number can be trusted: [what a number means](../explanation/what_a_number_means.md).
+
+## System metrics
+
+`log_system_metrics(context, step)` keeps these for the time since its last call in the run.
+A GB is 10⁹ bytes. What a machine cannot tell is absent, and a note in the document says why.
+
+| metric | unit | meaning | `source`, the best first |
+|---|---|---|---|
+"""
+
+TAIL = """
+| `source` | is |
+|---|---|
+| `rapl` | the energy counters of CPU packages and DRAM, through Linux's powercap |
+| `rapl.psys` | the same counter of the whole platform, where there is none of the packages |
+| `nvml.energy`, `nvml.power` | NVIDIA's energy counter; the integral of its power readings |
+| `….mig-parent` | the same of a whole GPU of which this process has a part (MIG) |
+| `nvml` | other readings of NVIDIA's driver |
+| `amdsmi.energy`, `amdsmi.power` | AMD's energy counter; the integral of its power readings |
+| `amdsmi` | other readings of AMD's driver |
+| `apple` | the counters of Apple's chips, through the package zeus-apple-silicon |
+| `model.tdp` | no sensor: a model of the CPUs' power from their usage |
+| `model.dimm` | no sensor: a constant for so much RAM |
+| `procfs`, `psutil`, `cgroup`, `statvfs` | the operating system |
+
+| variable | sets |
+|---|---|
+| `PROVML_CPU_TDP_W` | power of all CPUs under full load [W], for `model.tdp` |
+| `PROVML_CPU_IDLE_FRACTION` | the share of it that is drawn when idle, 0.1 if not set |
+| `PROVML_RAM_POWER_W` | power of the RAM [W], for `model.dimm` |
+"""
+
+
+def page() -> str:
+    """Return the page's text."""
+    return HEAD + "".join(map(_row, SYSTEM_METRICS)) + TAIL
+
+
+def _row(metric: Metric) -> str:
+    sources = ", ".join(f"`{source}`" for source in metric.sources)
+    return f"| `{metric.name}` | {metric.unit} | {metric.meaning} | {sources} |\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
