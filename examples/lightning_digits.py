@@ -58,7 +58,7 @@ def main() -> None:
         for number, part in enumerate(random_split(data, [0.7, 0.15, 0.15]))
     )
     logger = prov4ml.ProvMLLogger(name="digits")
-    trainer = L.Trainer(max_epochs=10, logger=[logger], log_every_n_steps=5, accelerator="cpu")
+    trainer = L.Trainer(max_epochs=5, logger=[logger], log_every_n_steps=5, accelerator="cpu")
     prov4ml.log_dataset("train", train, context=prov4ml.Context.TRAINING)
     prov4ml.log_dataset("validation", validation, context=prov4ml.Context.VALIDATION)
     prov4ml.log_dataset("test", test, context=prov4ml.Context.TESTING)

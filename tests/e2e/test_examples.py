@@ -96,8 +96,8 @@ def test_the_one_line_of_lightning_leaves_the_whole_training(folder: Path) -> No
     assert left_in(folder) == {"prov"}
     run = Path(said.rstrip().rpartition("prov4ml show ")[2])
     assert run == folder / "prov" / "digits" / "version_0"
-    # 1258 of 1797 digits in 40 batches of 32; every fifth is logged, ten epochs.
-    logged = {"Training": ("train", 80), "Validation": ("val", 10), "Testing": ("test", 1)}
+    # 1258 of 1797 digits in 40 batches of 32; every fifth is logged, five epochs.
+    logged = {"Training": ("train", 40), "Validation": ("val", 5), "Testing": ("test", 1)}
     assert rows_of(run) == {
         (f"{stage}_{what}", context): rows
         for context, (stage, rows) in logged.items()
