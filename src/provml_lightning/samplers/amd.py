@@ -65,13 +65,13 @@ def open_amd(
         return Opened(remarks=["AMD: no GPU that this process may use"])
     named = ", ".join(device.uuid for device in devices)
     energy, remarks = _energy(smi, devices, pause, clock)
-    channels = [
-        *energy,
-        *_if_answering(lambda: _usage(smi, devices)),
-        *_if_answering(lambda: _memory(smi, devices)),
-        *_if_answering(lambda: _temperature(smi, devices)),
-    ]
-    return Opened(channels, [f"AMD: measured: {named}", *remarks])
+    others: list[Channel] = []
+    for opened in (_usage, _memory, _temperature):
+        try:
+            others.append(opened(smi, devices))
+        except SamplerReadError as error:
+            remarks.append(f"not told: {error}")
+    return Opened([*energy, *others], [f"AMD: measured: {named}", *remarks])
 
 
 class _Smi:
@@ -224,13 +224,6 @@ def _temperature(smi: _Smi, devices: Sequence[Device]) -> Channel:
 
     read()
     return Gauge("gpu.temperature", About("°C", "amdsmi"), read)
-
-
-def _if_answering(opened: Callable[[], Channel]) -> list[Channel]:
-    try:
-        return [opened()]
-    except SamplerReadError:
-        return []
 
 
 def _number(told: Mapping[str, Any], name: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,11 +73,10 @@ class Cursor:
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
         self._seen: Mapping[str, Total] = sampler.began.totals
-        self._lock = threading.Lock()
 
     def advance(self) -> Interval:
         """Return the interval from the last call, or the sampler's start, to now."""
-        with self._lock:
+        with self._sampler.lock:
             end = self._sampler.poll()
             recent = self._sampler.before(end.time - WINDOW)
             interval = Interval(self._seen, recent, end)

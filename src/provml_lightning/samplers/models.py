@@ -102,8 +102,10 @@ def cpu_tdp(environ: Mapping[str, str], *, proc: Path, powercap: Path) -> Tdp:
         return Tdp(chosen, "PROVML_CPU_TDP_W")
     limits = [
         int(text) / 1e6
-        for path in sorted(powercap.glob("intel-rapl:?/constraint_0_max_power_uw"))
-        if (text := _read(path)).isdecimal() and int(text)
+        for zone in sorted(powercap.glob("intel-rapl:*"))
+        if _read(zone / "name").startswith("package")
+        and (text := _read(zone / "constraint_0_max_power_uw")).isdecimal()
+        and int(text)
     ]
     if limits:
         return Tdp(sum(limits), "the packages' power limits")

@@ -56,6 +56,10 @@ class Sampler:
     Every method may be called from any thread. In a process born by fork it has no channels; a
     pickled one comes back without channels and thread.
 
+    Attributes:
+        began: What was known at the beginning.
+        lock: Held while a snapshot is taken; a process born by fork gets another.
+
     Args:
         channels: What to read.
         period: Time between two readings of the thread [s].
@@ -81,7 +85,7 @@ class Sampler:
         self._about = MappingProxyType({each.name: each.about for each in self._channels})
         # Long enough for a snapshot that is older than the window.
         self._history: deque[Snapshot] = deque(maxlen=int(WINDOW / NANO / period) + 3)
-        self._lock = threading.Lock()
+        self.lock = threading.RLock()
         self._background = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -101,6 +105,8 @@ class Sampler:
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
             thread.join(_LONGEST_STOP)
+        with self.lock:  # what was closed is not to be read: its file's number may be another's
+            self._channels = ()
         while self._close:
             self._close.pop()()
 
@@ -117,7 +123,7 @@ class Sampler:
 
     def poll(self) -> Snapshot:
         """Read what is quick to be read, and return what is known now."""
-        with self._lock:
+        with self.lock:
             now = self._clock()
             totals: dict[str, Total] = {}
             levels: dict[str, Level] = {}
@@ -141,7 +147,7 @@ class Sampler:
     def abandon(self) -> None:
         """In a process born by fork: the thread is not here, and the sensors are the parent's."""
         self._channels, self._close, self._thread = (), [], None
-        self._lock, self._background = threading.Lock(), threading.Lock()
+        self.lock, self._background = threading.RLock(), threading.Lock()
         self._stop = threading.Event()
         self._stop.set()
 
@@ -169,8 +175,10 @@ class Sampler:
             channel.failing_since = None
 
     def _drop(self, channel: Channel, error: BaseException) -> None:
-        channel.failing_since = channel.failing_since or -1
-        self._channels = tuple(each for each in self._channels if each is not channel)
+        if channel.failing_since is None:
+            channel.failing_since = self._clock()  # for those that depend on it
+        with self.lock:
+            self._channels = tuple(each for each in self._channels if each is not channel)
         if self._on_drop is not None:
             self._on_drop(channel.name, channel.about.source, error)
 

@@ -79,8 +79,10 @@ def test_a_second_die_alone_has_no_energy_rather_than_none_at_all(
 
 def test_what_a_card_cannot_tell_is_absent(clock: ManualClock, installed: Install) -> None:
     installed(FakeAmdSmi(clock, FakeCard(usage="N/A")))
-    names = {channel.name for channel in found(clock).channels}
+    opened = found(clock)
+    names = {channel.name for channel in opened.channels}
     assert names == {"gpu.energy", "gpu.memory", "gpu.temperature"}
+    assert "not told: gfx_activity is 'N/A'" in opened.remarks
 
 
 def test_levels_are_bytes_and_degrees(clock: ManualClock, installed: Install) -> None:

@@ -129,6 +129,17 @@ def test_the_time_of_this_process_is_what_it_burned() -> None:
     assert 0.28 <= spent < 0.6
 
 
+def test_bytes_that_a_container_hides_are_absent_from_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def hidden(*_: object) -> None:
+        raise psutil.AccessDenied
+
+    monkeypatch.setattr(psutil.Process, "io_counters", hidden)
+    names = {channel.name for channel in open_process().channels}
+    assert names == {"process.cpu", "process.ram"}
+
+
 def test_this_process_s_memory_and_bytes_are_told(tmp_path: Path) -> None:
     sampler = Sampler(open_process().channels)
     cursor = Cursor(sampler)

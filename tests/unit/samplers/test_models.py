@@ -93,9 +93,12 @@ def test_the_power_limits_of_the_packages_are_believed_before_a_table(tmp_path: 
     write_files(
         tmp_path,
         {
-            "intel-rapl:0/constraint_0_max_power_uw": "125000000",
-            "intel-rapl:1/constraint_0_max_power_uw": "125000000",
-            "intel-rapl:0:0/constraint_0_max_power_uw": "0",
+            "intel-rapl:0/name": "package-0\n",
+            "intel-rapl:0/constraint_0_max_power_uw": "125000000\n",
+            "intel-rapl:1/name": "package-1\n",
+            "intel-rapl:1/constraint_0_max_power_uw": "125000000\n",
+            "intel-rapl:2/name": "psys\n",
+            "intel-rapl:2/constraint_0_max_power_uw": "400000000\n",
         },
     )
     assert cpu_tdp({}, proc=tmp_path, powercap=tmp_path)[0] == 250.0

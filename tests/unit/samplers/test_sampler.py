@@ -253,6 +253,21 @@ def test_it_is_closed_once(clock: ManualClock) -> None:
     assert closed == [1]
 
 
+def test_nothing_is_read_after_the_stop(clock: ManualClock) -> None:
+    asked = 0
+
+    def read() -> int:
+        nonlocal asked
+        asked += 1
+        return asked
+
+    sampler = Sampler([energy(read)], clock=clock)
+    sampler.stop()
+    before = asked
+    assert sampler.poll().totals == {}
+    assert asked == before
+
+
 def test_ten_threads_that_ask_share_out_the_time_without_rest(clock: ManualClock) -> None:
     ticking = iter(range(10**9))
     sampler = Sampler([energy(lambda: next(ticking) * 10)], clock=clock)
