@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from provml_lightning.api.runs import end_run, start_run
     from provml_lightning.domain.context import Context
     from provml_lightning.domain.settings import CompressorType, MetricsType
+    from provml_lightning.loggers.itwinai import ProvMLItwinAILogger
     from provml_lightning.loggers.provml import ProvMLLogger
     from provml_lightning.query import (
         get_metric,
@@ -40,6 +41,7 @@ __all__ = [
     "CompressorType",
     "Context",
     "MetricsType",
+    "ProvMLItwinAILogger",
     "ProvMLLogger",
     "ProvenanceTrackedFunction",
     "ProvenanceTrackedModel",
@@ -72,6 +74,7 @@ _HOMES = {
     "api.runs": ("end_run", "start_run"),
     "domain.context": ("Context",),
     "domain.settings": ("CompressorType", "MetricsType"),
+    "loggers.itwinai": ("ProvMLItwinAILogger",),
     "loggers.provml": ("ProvMLLogger",),
     "query": (
         "get_metric",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 import uuid
 import weakref
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,10 @@ from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch.loggers import CSVLogger, Logger
 from typing_extensions import override
 
-from provml_lightning.domain.records import Parameter, Status
-from provml_lightning.domain.redaction import safe_value
+from provml_lightning.domain.records import Status
 from provml_lightning.domain.settings import CompressorType, MetricsType, RunSettings
-from provml_lightning.domain.values import flatten
 from provml_lightning.errors import ConfigurationError, RecordError, StorageError
+from provml_lightning.loggers.parameters import keep_parameters
 from provml_lightning.loggers.stages import context_of_name, context_of_stage, split_epoch
 from provml_lightning.loggers.versions import promise_version
 from provml_lightning.runtime.active import BUSY_RUNS, current, enclosing, enter
@@ -31,6 +29,7 @@ from provml_lightning.runtime.opening import check, claim, open_at
 from provml_lightning.runtime.outcome import outcome_of
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.silent import SilentRun
+from provml_lightning.storage.layout import RunLayout
 
 __all__ = ["ProvMLLogger"]
 
@@ -182,10 +181,7 @@ class ProvMLLogger(Logger):
             metrics: Values to keep with them, as TensorBoardLogger takes them.
             step: The step of these values [1].
         """
-        run = self._opened()
-        now = time.time_ns()
-        for key, value in flatten({} if params is None else params).items():
-            run.record(Parameter(time=now, key=key, value=safe_value(key, value)))
+        keep_parameters(self._opened(), params)
         if metrics:
             self.log_metrics(metrics, step)
 
@@ -242,16 +238,25 @@ class ProvMLLogger(Logger):
             return self._run
 
     def _open(self) -> Run:
+        return self._open_in(self._place())
+
+    def _place(self) -> RunLayout:
+        """Return where the run lies, made or joined; the version is settled then."""
         root, wanted = Path(self.root_dir), Path(self.log_dir)
         may_move = self._counted and self._run is None
         layout = claim(wanted, self._uuid, otherwise=root / "version_" if may_move else None)
         if layout.directory != wanted:
             self._version = int(layout.directory.name.removeprefix("version_"))
+        return layout
+
+    def _open_in(self, layout: RunLayout, rank: int = 0, ranks: Collection[int] = (0,)) -> Run:
         return open_at(
             layout,
             self._settings,
             run_id=str(self.version),
             run_uuid=self._uuid,
+            rank=rank,
+            ranks=ranks,
             parent=enclosing(),
         )
 

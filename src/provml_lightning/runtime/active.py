@@ -10,7 +10,8 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from weakref import WeakSet
 
 from provml_lightning.domain.records import Status
@@ -24,6 +25,7 @@ __all__ = [
     "BUSY_RUNS",
     "OPEN_RUNS",
     "AnyRun",
+    "aimed_at",
     "current",
     "deliver",
     "enclosing",
@@ -97,13 +99,32 @@ class _Runs:
             )
 
 
+class _Aim(threading.local):
+    """The run that this thread's calls are for, where somebody says so."""
+
+    run: AnyRun | None = None
+
+
 _RUNS = _Runs()
+_aim = _Aim()
 
 
 def current() -> AnyRun | None:
     """Return the run that calls go to, or None where none is open."""
+    if _aim.run is not None:
+        return _aim.run
     runs = _RUNS.open
     return runs[-1] if runs else None
+
+
+@contextmanager
+def aimed_at(run: AnyRun) -> Iterator[None]:
+    """Let the calls that this thread makes in the block go to a run, whichever was opened last."""
+    before, _aim.run = _aim.run, run
+    try:
+        yield
+    finally:
+        _aim.run = before
 
 
 def enclosing() -> AnyRun | None:

@@ -11,6 +11,8 @@ from provml_lightning.runtime.faults import lost_note, warn
 from provml_lightning.runtime.snapshot import wait_for_ranks
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from provml_lightning.domain.records import Ended
     from provml_lightning.storage.layout import RunLayout
     from provml_lightning.storage.recorder import Recorder
@@ -29,7 +31,7 @@ def write_end(recorder: Recorder, end: Ended) -> None:
         recorder.close()
 
 
-def await_ranks(layout: RunLayout, own: int, expected: int) -> Note | None:
+def await_ranks(layout: RunLayout, own: int, expected: Collection[int]) -> Note | None:
     """Give the other ranks time to end; return what the document must say of those who did not."""
     try:
         missing = wait_for_ranks(layout, own, expected)

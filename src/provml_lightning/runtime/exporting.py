@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from provml_lightning.errors import ExportError, ProvMLError
+from provml_lightning.errors import ExportError, ProvMLError, ProvMLWarning
+from provml_lightning.runtime.faults import warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from provml_lightning.storage.layout import RunLayout
 
-__all__ = ["exports_of", "try_all"]
+__all__ = ["draw", "exports_of", "try_all"]
 
 Step = Callable[[], object]
 
@@ -36,6 +37,14 @@ def exports_of(layout: RunLayout, *, graph: bool, svg: bool, crate: bool) -> lis
     if crate:
         steps.append(lambda: write_crate(layout.directory, archive=True))
     return steps
+
+
+def draw(layout: RunLayout, *, svg: bool) -> None:
+    """Write a run's graph, and draw it where ``svg`` says so; what fails is a warning."""
+    try:
+        try_all(exports_of(layout, graph=True, svg=svg, crate=False))
+    except ProvMLError as failure:
+        warn(str(failure), ProvMLWarning)
 
 
 def try_all(steps: Iterable[Step]) -> None:

@@ -33,10 +33,12 @@ from provml_lightning.storage.index import read_index, write_whole
 from provml_lightning.storage.layout import RunLayout, attach, reserve, run_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from provml_lightning.domain.settings import RunSettings
     from provml_lightning.domain.values import Plain
 
-__all__ = ["check", "claim", "open_at", "open_run"]
+__all__ = ["agree", "check", "claim", "open_at", "open_run"]
 
 
 def check(settings: RunSettings) -> None:
@@ -84,9 +86,19 @@ def open_at(
     run_id: str,
     run_uuid: str | None = None,
     rank: int = 0,
+    ranks: Collection[int] | None = None,
     parent: Run | SilentRun | None = None,
 ) -> Run:
     """Open a run in a folder that exists; one that is there already is continued.
+
+    Args:
+        layout: Where it lies.
+        settings: What it was asked for.
+        run_id: Its number or name, unless the folder's run has one.
+        run_uuid: Its UUID, unless the folder's run has one; None: a new one.
+        rank: Global rank of this process.
+        ranks: Those of all processes that write into it; None: what the settings say.
+        parent: The run that it is opened inside of.
 
     Raises:
         StorageError: Its files cannot be made or read.
@@ -103,7 +115,8 @@ def open_at(
         attributes={**facts, **_about(layout, settings, rank)},
     )
     waiting = settings.save_after_n_logs
-    ranks = world_size() if settings.collect_all_processes else 1
+    if ranks is None:
+        ranks = range(world_size() if settings.collect_all_processes else 1)
     run = Run(layout, opened, rank=rank, ranks=ranks, waiting=waiting, strict=settings.strict)
     try:
         if run.compiles:
@@ -144,6 +157,38 @@ def claim(wanted: Path, run_uuid: str, *, otherwise: Path | None) -> RunLayout:
     return layout
 
 
+def agree(make: Callable[[], Path], *, rank: int, lead: int = 0, note: Path | None = None) -> Path:
+    """Return the folder that one rank makes, on every rank that is to write into it.
+
+    Args:
+        make: Makes it.
+        rank: Global rank of this process.
+        lead: The rank that makes it.
+        note: Where it tells the others; None: through the process group, all of whose ranks must
+            then call :func:`~provml_lightning.runtime.ranks.broadcast` or this.
+
+    Raises:
+        StorageError: That rank could make none, or could not be asked.
+    """
+    directory, failure = None, None
+    if rank == lead:
+        try:
+            directory = str(make())
+        except StorageError as error:
+            failure = error  # told to the others first: they wait for an answer
+        if note is not None:
+            leave_note(note, directory)
+    elif note is not None:
+        directory = find_note(note)
+    if note is None:
+        directory = broadcast(directory, lead)
+    if directory is None:
+        raise failure or StorageError(
+            f"rank {lead} could make no folder for the run; see its error"
+        )
+    return Path(directory)
+
+
 def _note(settings: RunSettings) -> Path | None:
     """Return where ranks tell each other of the run, where nothing else connects them."""
     if not _is_shared(settings) or world_size() == 1 or has_process_group():
@@ -163,21 +208,7 @@ def _shared_directory(settings: RunSettings, rank: int, note: Path | None) -> Pa
     """
     if not _is_shared(settings):
         return _directory(settings)
-    directory, failure = None, None
-    if rank == 0:
-        try:
-            directory = str(_directory(settings))
-        except StorageError as error:
-            failure = error  # told to the others first: they wait for an answer
-        if note is not None:
-            leave_note(note, directory)
-    elif note is not None:
-        directory = find_note(note)
-    if note is None:
-        directory = broadcast(directory)
-    if directory is None:
-        raise failure or StorageError("rank zero could make no folder for the run; see its error")
-    return Path(directory)
+    return agree(lambda: _directory(settings), rank=rank, note=note)
 
 
 def _directory(settings: RunSettings) -> Path:

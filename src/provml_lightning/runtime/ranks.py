@@ -50,13 +50,16 @@ def has_process_group() -> bool:
     return _process_group() is not None
 
 
-def broadcast(value: str | None) -> str | None:
-    """Return rank zero's value on every rank, or one's own where there is no process group."""
+def broadcast(value: str | None, source: int = 0) -> str | None:
+    """Return the value of one rank on every rank, or one's own where there is no process group.
+
+    With a process group all its ranks must call it.
+    """
     group = _process_group()
     if group is None:
         return value
     values = [value]
-    group.broadcast_object_list(values, src=0)
+    group.broadcast_object_list(values, src=source)
     return values[0]
 
 

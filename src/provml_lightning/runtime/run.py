@@ -26,7 +26,7 @@ from provml_lightning.storage.contents import is_settled
 from provml_lightning.storage.point_log import ABSENT, MARK, RECORD, Head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from provml_lightning.storage.layout import RunLayout
@@ -60,7 +60,7 @@ class Run(Block):
         opened: Opened,
         *,
         rank: int,
-        ranks: int = 1,
+        ranks: Collection[int] = (0,),
         waiting: int,
         strict: bool,
     ) -> None:
@@ -70,7 +70,7 @@ class Run(Block):
             layout: Where it lies.
             opened: What is true of it from the start.
             rank: Global rank of this process [1].
-            ranks: Processes that are to write into this run [1].
+            ranks: Those of all processes that are to write into this run; the least compiles.
             waiting: Values that may wait in memory where files cannot be mapped [1].
             strict: Storage faults raise instead of warning.
 
@@ -106,8 +106,8 @@ class Run(Block):
 
     @property
     def compiles(self) -> bool:
-        """Tell whether this process writes the documents: rank zero, unless born by fork."""
-        return self.rank == 0 and not self._forked
+        """Tell whether this process writes the documents: the least rank, unless born by fork."""
+        return self.rank == min(self._ranks) and not self._forked
 
     def record_metric(  # noqa: C901, PLR0912  a branch saves the 60 ns of a call
         self,

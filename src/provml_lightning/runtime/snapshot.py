@@ -18,7 +18,7 @@ from provml_lightning.storage.exclusion import alone
 from provml_lightning.storage.index import RunIndex, read_index, write_index, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from provml_lightning.domain.reading import MetricsFile, RunContents
     from provml_lightning.domain.records import Opened
@@ -53,7 +53,7 @@ def compile_run(layout: RunLayout, *, seal: bool) -> RunIndex:
 
 
 def wait_for_ranks(
-    layout: RunLayout, own: int, expected: int, longest: float = _LONGEST_WAIT
+    layout: RunLayout, own: int, expected: Collection[int], longest: float = _LONGEST_WAIT
 ) -> list[int]:
     """Wait until every other rank has ended or died, at most ``longest`` [s]; return who has not.
 
@@ -63,7 +63,7 @@ def wait_for_ranks(
     Args:
         layout: The run.
         own: The rank that waits.
-        expected: Ranks that are to write; one that has not begun is waited for too [1].
+        expected: Ranks that are to write; one that has not begun is waited for too.
         longest: How long to wait [s].
 
     Raises:
@@ -74,7 +74,7 @@ def wait_for_ranks(
         ledger = open_ledger(layout)
         begun = {journal.writer.rank for journal in ledger.journals}
         writing = {writer.rank for writer in ledger.writing() if not writer.forked}
-        missing = (set(range(expected)) - begun | writing) - {own}
+        missing = (set(expected) - begun | writing) - {own}
         if not missing or time.monotonic() >= deadline:
             return sorted(missing)
         time.sleep(0.05)
