@@ -167,17 +167,33 @@ class Constant:
 
 
 class Accumulated(Channel):
-    """The sum of several meters; it is whole or absent."""
+    """The sum of several meters; it is whole or absent.
+
+    Args:
+        name: What it is.
+        about: Unit, source and resolution.
+        meters: What is summed.
+        background: It is read by the sampler's thread alone.
+        pace: The least time between two readings, for what is dear [ns].
+    """
 
     def __init__(
-        self, name: str, about: About, meters: Sequence[Meter], *, background: bool = False
+        self,
+        name: str,
+        about: About,
+        meters: Sequence[Meter],
+        *,
+        background: bool = False,
+        pace: int = 0,
     ) -> None:
         super().__init__(name, about, background=background)
         self._meters = meters
+        self._pace = pace
 
     @override
     def advance(self, now: int) -> None:
-        self.total = Total(now, sum(meter.total(now) for meter in self._meters))
+        if self.total is None or now - self.total.time >= self._pace:
+            self.total = Total(now, sum(meter.total(now) for meter in self._meters))
 
 
 class Gauge(Channel):

@@ -39,6 +39,7 @@ PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
 
 _TICK = 10_000_000  # the kernel counts CPU time in hundredths of a second [ns]
+_NETWORK_PACE = 2 * NANO  # it costs as much as all the rest [ns]
 _COUNTED = 8  # user nice system idle iowait irq softirq steal; guest time is in user time
 
 
@@ -168,10 +169,10 @@ def _network() -> list[Channel]:
     import psutil
 
     names = {"network.received": "bytes_recv", "network.sent": "bytes_sent"}
-    return _counted(psutil.net_io_counters, names)
+    return _counted(psutil.net_io_counters, names, pace=_NETWORK_PACE)
 
 
-def _counted(read: Callable[[], object], names: Mapping[str, str]) -> list[Channel]:
+def _counted(read: Callable[[], object], names: Mapping[str, str], pace: int = 0) -> list[Channel]:
     """Return a channel [B] for each named field of what is read, once, for the first of them."""
     try:
         told: object = read()
@@ -192,6 +193,6 @@ def _counted(read: Callable[[], object], names: Mapping[str, str]) -> list[Chann
 
     about = About("B", "psutil")
     return [
-        Accumulated(name, about, [Counter(partial(get, field), NANO)], background=True)
+        Accumulated(name, about, [Counter(partial(get, field), NANO)], background=True, pace=pace)
         for get, (name, field) in zip((first, later), names.items(), strict=True)
     ]

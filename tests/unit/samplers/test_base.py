@@ -91,3 +91,12 @@ def test_deltas_of_a_counter_modulo_anything_add_up_to_the_truth(
 
     assert totals[-1] == sum(increments)
     assert all(later >= earlier for earlier, later in pairwise(totals))
+
+
+def test_what_is_dear_is_read_at_its_pace_and_loses_nothing() -> None:
+    channel = Accumulated("x", About("B", "test"), [Counter(reader([0, 30, 50]), 1)], pace=2)
+    told = []
+    for now in range(5):
+        channel.advance(now)
+        told.append(channel.total)
+    assert told == [(0, 0), (0, 0), (2, 30), (2, 30), (4, 50)]
