@@ -15,7 +15,7 @@ __all__ = ["GROUPS", "page"]
 
 PAGE: Final = Path(__file__).resolve().parent / "reference" / "api.md"
 GROUPS: Final = {
-    "A run": ("start_run", "end_run", "ProvMLLogger"),
+    "A run": ("start_run", "end_run", "ProvMLLogger", "ProvMLItwinAILogger"),
     "Facts": (
         *("log_param", "log_artifact", "log_dataset", "log_model", "save_model_version"),
         *("log_input", "log_output", "log_context", "log_execution_command", "log_source_code"),
@@ -42,7 +42,7 @@ HEAD: Final = """\
 
 `import prov4ml` has every name below; `import provml_lightning` has the same.
 What stands after `*` is given by name.
-Each error is of `provml_lightning.errors`, with `ProvMLError` as its base.
+Errors that are not Python's own are of `provml_lightning.errors`, with `ProvMLError` as their base.
 """
 SECTION: Final = re.compile(r"^(Args|Attributes|Returns|Raises|Source):\n", re.MULTILINE)
 ENTRY: Final = re.compile(r"^    (\w+): ((?:.|\n {8})+)", re.MULTILINE)

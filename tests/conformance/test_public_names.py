@@ -12,6 +12,7 @@ NAMES = [
     "Context",
     "FoldOperation",
     "MetricsType",
+    "ProvMLItwinAILogger",
     "ProvMLLogger",
     "ProvenanceTrackedFunction",
     "ProvenanceTrackedModel",
