@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
+import re
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
 from os import PathLike, fspath
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 __all__ = ["LONGEST_TEXT", "Plain", "flatten", "to_plain"]
@@ -16,13 +18,19 @@ __all__ = ["LONGEST_TEXT", "Plain", "flatten", "to_plain"]
 Plain = bool | int | float | str | datetime
 LONGEST_TEXT = 8192
 _DEEPEST = 32
+# Python writes no integers of more than 4300 digits as decimals (sys.set_int_max_str_digits).
+_LONGEST_INT = 8192
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
 
 
 def to_plain(value: Any) -> Plain:  # noqa: PLR0911  one line a kind of value
     """Return ``value`` as a bool, int, float, aware datetime or text of at most 8192 characters.
 
     Numbers of other libraries become Python's; an enumeration's member its value; None is the
-    text ``"None"``; anything else is its ``repr``. Nothing is called or iterated but ``repr``.
+    text ``"None"``; a function or class is its name; anything else is its ``repr``, without
+    addresses in memory, which say nothing to a reader, and with the shape of an array that
+    ``repr`` cuts. Nothing is called or iterated but ``repr``.
     """
     if isinstance(value, Enum):
         return to_plain(value.value)
@@ -38,7 +46,7 @@ def to_plain(value: Any) -> Plain:  # noqa: PLR0911  one line a kind of value
         path = fspath(value)
         return _bounded(path if isinstance(path, str) else path.decode(errors="surrogateescape"))
     scalar = _scalar(value)
-    return _bounded(_safe_repr(value)) if scalar is None else scalar
+    return _bounded(_named(value) or _described(value)) if scalar is None else scalar
 
 
 def flatten(values: Any, separator: str = "/") -> dict[str, Any]:
@@ -79,7 +87,7 @@ def _number(value: bool | float) -> Plain:
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return int(value) if -(2**63) <= value < 2**63 else str(int(value))
+        return int(value) if value.bit_length() <= _LONGEST_INT else hex(value)
     return float(value)
 
 
@@ -96,6 +104,23 @@ def _scalar(value: Any) -> Plain | None:
     except (RuntimeError, ValueError, TypeError):  # a meta tensor has no value
         return None
     return _number(item) if isinstance(item, (bool, int, float)) else None
+
+
+def _named(value: Any) -> str | None:
+    """Return the name of a function or class; None for everything else."""
+    if not isinstance(value, (type, *_FUNCTIONS)):
+        return None
+    module = getattr(value, "__module__", None)
+    name = f"{module}.{value.__qualname__}" if module else value.__qualname__
+    return name.removeprefix("builtins.")
+
+
+def _described(value: Any) -> str:
+    text = _ADDRESS.sub("", _safe_repr(value))
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if isinstance(shape, tuple) and dtype is not None and "..." in text:
+        text += f", shape {tuple(shape)}, dtype {dtype}"
+    return text
 
 
 def _safe_repr(value: Any) -> str:
