@@ -1,7 +1,4 @@
-"""Train on handwritten digits, and look at the record that one line of code leaves behind.
-
-The digits ship with scikit-learn: 1 797 images of 8 x 8 pixels, nothing is downloaded.
-"""
+"""Train on scikit-learn's digits, and look at the record that one line of code leaves behind."""
 
 from __future__ import annotations
 
@@ -10,13 +7,13 @@ from pathlib import Path
 
 import lightning as L
 import torch
-from rich.console import Console
-from rich.table import Table
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
 import prov4ml
+
+Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 class Digits(L.LightningModule):
@@ -27,16 +24,16 @@ class Digits(L.LightningModule):
         self.save_hyperparameters()
         self.model = nn.Sequential(nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, 10))
 
-    def training_step(self, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    def training_step(self, batch: Batch) -> torch.Tensor:
         return self.judge("train", batch)
 
-    def validation_step(self, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
+    def validation_step(self, batch: Batch) -> None:
         self.judge("val", batch)
 
-    def test_step(self, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
+    def test_step(self, batch: Batch) -> None:
         self.judge("test", batch)
 
-    def judge(self, stage: str, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    def judge(self, stage: str, batch: Batch) -> torch.Tensor:
         images, labels = batch
         scores = self.model(images)
         loss = nn.functional.cross_entropy(scores, labels)
@@ -50,7 +47,7 @@ class Digits(L.LightningModule):
 
 def main() -> None:
     L.seed_everything(0)
-    digits = load_digits()
+    digits = load_digits()  # 1 797 images of 8 x 8 pixels; nothing is downloaded
     images = torch.tensor(digits.data / 16, dtype=torch.float32)
     data = TensorDataset(images, torch.tensor(digits.target))
     train, validation, test = (
@@ -59,10 +56,8 @@ def main() -> None:
     )
     logger = prov4ml.ProvMLLogger(name="digits")
     trainer = L.Trainer(max_epochs=5, logger=[logger], log_every_n_steps=5, accelerator="cpu")
-    prov4ml.log_dataset("train", train, context=prov4ml.Context.TRAINING)
-    prov4ml.log_dataset("validation", validation, context=prov4ml.Context.VALIDATION)
-    prov4ml.log_dataset("test", test, context=prov4ml.Context.TESTING)
-
+    for name, part in {"Training": train, "Validation": validation, "Testing": test}.items():
+        prov4ml.log_dataset(f"digits for {name.lower()}", part, context=name)
     model = Digits()
     trainer.fit(model, train, validation)
     trainer.test(model, test)
@@ -72,15 +67,12 @@ def main() -> None:
 
 
 def show(run: str) -> None:
-    """Print what the record holds, from its files alone."""
-    table = Table("metric", "context", "values", "last", title=f"The record in {run}")
-    for row in prov4ml.list_metrics(run).itertuples():
-        table.add_row(str(row.label), str(row.context), str(row.rows), f"{row.last:.4f}")
+    metrics = prov4ml.list_metrics(run)[["label", "context", "rows", "last"]]
+    print("\nFinal metrics", metrics.to_string(index=False), sep="\n")
     times = prov4ml.list_parameters(run, prov4ml.list_activities(run)[0])
     begin, end = (datetime.fromisoformat(times[f"prov:{name}Time"]) for name in ("start", "end"))
-    files = [path for path in Path(run).rglob("*") if path.is_file()]
-    Console().print(table, f"{(end - begin).total_seconds():.1f} s, {len(files)} files")
-    print(f"More of it: prov4ml show {run}")
+    files = sum(path.is_file() for path in Path(run).rglob("*"))
+    print(f"{end - begin}, {files} files; more of it: prov4ml show {run}")
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def test_the_one_line_of_lightning_leaves_the_whole_training(folder: Path) -> No
     assert prov4ml.get_parameter(run, "hidden", "value") == 64
     accuracy = prov4ml.get_metric(run, "test_accuracy")["value"][0]
     assert accuracy > 0.9
-    assert re.search(rf"test_accuracy +│ Testing +│ 1 +│ {accuracy:.4f}", said)
+    assert re.search(rf"test_accuracy +Testing +1 +{accuracy:.6f}", said)
     assert {path.suffix for path in run.glob("checkpoints/*")} == {".ckpt"}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.__about__ import __title__
@@ -20,6 +20,8 @@ from provml_lightning.provenance.vocabulary import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from provml_lightning.domain.reading import RunContents, Writer
     from provml_lightning.domain.records import ContextDeclared, Opened
     from provml_lightning.domain.values import Plain
@@ -128,7 +130,7 @@ def _state_agents(
     software = _agent("prov:SoftwareAgent", __title__)
     software |= facts({"version": opened.attributes.get("library_version") if opened else None})
     library = add("agent", agent_id("software", __title__), software)
-    processes = [add("agent", *_process(writer)) for writer in contents.writers]
+    processes = [add("agent", *_process(segments)) for segments in _by_process(contents.writers)]
     for process in processes:
         scope.document.relate(
             "actedOnBehalfOf",
@@ -141,7 +143,17 @@ def _agent(kind: str, label: str) -> dict[str, Any]:
     return {"prov:type": qualified([kind]), "prov:label": literal(label)}
 
 
-def _process(writer: Writer) -> tuple[str, dict[str, Any]]:
+def _by_process(writers: Sequence[Writer]) -> list[list[Writer]]:
+    """Return the writers of each process together: it may have begun several segments."""
+    found: dict[tuple[object, ...], list[Writer]] = defaultdict(list)
+    for writer in writers:
+        found[writer.rank, writer.host, writer.pid, writer.process_start].append(writer)
+    return list(found.values())
+
+
+def _process(segments: list[Writer]) -> tuple[str, dict[str, Any]]:
+    writer = segments[0]
+    several = len(segments) > 1
     stated = {
         "prov:type": qualified(["prov:SoftwareAgent", "provml:Process"]),
         "prov:label": f"rank {writer.rank}",
@@ -149,6 +161,7 @@ def _process(writer: Writer) -> tuple[str, dict[str, Any]]:
             {
                 "rank": writer.rank,
                 "segment": writer.segment,
+                "last_segment": segments[-1].segment if several else None,
                 "host": writer.host,
                 "pid": writer.pid,
                 "forked": writer.forked or None,
