@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING
 from provml_lightning.__about__ import __version__
 
 if TYPE_CHECKING:
-    from provml_lightning.api.measures import log_current_execution_time
+    from provml_lightning.api.flops import log_flops_per_batch, log_flops_per_epoch
+    from provml_lightning.api.items import log_context, log_input, log_output
+    from provml_lightning.api.measures import (
+        log_carbon_metrics,
+        log_current_execution_time,
+        log_system_metrics,
+        register_final_metric,
+    )
     from provml_lightning.api.models import log_dataset, log_model, save_model_version
     from provml_lightning.api.records import log_artifact, log_metric, log_param
+    from provml_lightning.api.reproducing import log_execution_command, log_source_code
     from provml_lightning.api.runs import end_run, start_run
     from provml_lightning.domain.context import Context
+    from provml_lightning.domain.folding import FoldOperation
     from provml_lightning.domain.settings import CompressorType, MetricsType
     from provml_lightning.loggers.itwinai import ProvMLItwinAILogger
     from provml_lightning.loggers.provml import ProvMLLogger
@@ -40,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompressorType",
     "Context",
+    "FoldOperation",
     "MetricsType",
     "ProvMLItwinAILogger",
     "ProvMLLogger",
@@ -58,21 +68,40 @@ __all__ = [
     "list_provjson_in_proj",
     "list_runs_in_proj",
     "log_artifact",
+    "log_carbon_metrics",
+    "log_context",
     "log_current_execution_time",
     "log_dataset",
+    "log_execution_command",
+    "log_flops_per_batch",
+    "log_flops_per_epoch",
+    "log_input",
     "log_metric",
     "log_model",
+    "log_output",
     "log_param",
+    "log_source_code",
+    "log_system_metrics",
+    "register_final_metric",
     "save_model_version",
     "start_run",
 ]
 
 _HOMES = {
-    "api.measures": ("log_current_execution_time",),
+    "api.flops": ("log_flops_per_batch", "log_flops_per_epoch"),
+    "api.items": ("log_context", "log_input", "log_output"),
+    "api.measures": (
+        "log_carbon_metrics",
+        "log_current_execution_time",
+        "log_system_metrics",
+        "register_final_metric",
+    ),
     "api.models": ("log_dataset", "log_model", "save_model_version"),
     "api.records": ("log_artifact", "log_metric", "log_param"),
+    "api.reproducing": ("log_execution_command", "log_source_code"),
     "api.runs": ("end_run", "start_run"),
     "domain.context": ("Context",),
+    "domain.folding": ("FoldOperation",),
     "domain.settings": ("CompressorType", "MetricsType"),
     "loggers.itwinai": ("ProvMLItwinAILogger",),
     "loggers.provml": ("ProvMLLogger",),

@@ -16,8 +16,6 @@ from provml_lightning.runtime.run import Run
 __all__ = [
     "log_carbon_metrics",
     "log_current_execution_time",
-    "log_flops_per_batch",
-    "log_flops_per_epoch",
     "log_system_metrics",
     "register_final_metric",
 ]
@@ -123,31 +121,9 @@ def log_carbon_metrics(context: str | None = None, step: int | None = None) -> N
     raise _not_yet("log_carbon_metrics", context, step)
 
 
-def log_flops_per_batch(
-    label: str, model: Any, batch: Any, context: str | None = None, step: int | None = None
-) -> None:
-    """Keep the floating-point operations of one batch.
-
-    Raises:
-        SamplerUnavailableError: Always, in this version: it counts no FLOPs yet.
-    """
-    raise _not_yet("log_flops_per_batch", label, type(model), type(batch), context, step)
-
-
-def log_flops_per_epoch(
-    label: str, model: Any, dataset: Any, context: str | None = None, step: int | None = None
-) -> None:
-    """Keep the floating-point operations of one epoch.
-
-    Raises:
-        SamplerUnavailableError: Always, in this version: it counts no FLOPs yet.
-    """
-    raise _not_yet("log_flops_per_epoch", label, type(model), type(dataset), context, step)
-
-
 def _not_yet(call: str, *_: object) -> SamplerUnavailableError:
     return SamplerUnavailableError(
-        f"{call}: this version of provml-lightning measures no system, carbon or FLOPs metrics;"
+        f"{call}: this version of provml-lightning measures no system or carbon metrics;"
         " log what you measure yourself with log_metric(..., unit=..., source=...)"
     )
 
