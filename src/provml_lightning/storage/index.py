@@ -7,6 +7,7 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from provml_lightning.domain.fields import misfit
 from provml_lightning.domain.records import Status
 from provml_lightning.errors import MalformedDocumentError, StorageError
 
@@ -63,10 +64,15 @@ def read_index(path: Path) -> RunIndex | None:
         raise StorageError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MalformedDocumentError(f"{path} is not the index of a run: {error!r}") from error
-    if version > FORMAT:
+    if isinstance(version, int) and version > FORMAT:
         raise StorageError(f"{path} was written by a later version; update provml-lightning")
     known = {name: content[name] for name in RunIndex.__dataclass_fields__ if name in content}
-    return RunIndex(**known)
+    if (name := misfit(RunIndex, known)) is not None:
+        raise MalformedDocumentError(f"{path} is not the index of a run: {name}={known[name]!r}")
+    try:
+        return RunIndex(**known)
+    except TypeError as error:
+        raise MalformedDocumentError(f"{path} is not the index of a run: {error}") from error
 
 
 def write_index(path: Path, index: RunIndex) -> None:

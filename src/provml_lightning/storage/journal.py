@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
 
+from provml_lightning.domain.fields import misfit
 from provml_lightning.domain.reading import Writer
 from provml_lightning.domain.records import Record, Status, StoredFile
-from provml_lightning.errors import StorageError
+from provml_lightning.errors import RecordError, StorageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,12 +106,11 @@ def read_journal(path: Path) -> JournalLines | None:
     # What stands behind the last line break is a call that has not returned: no line yet.
     lines = list(_objects(content[: content.rfind(b"\n") + 1]))
     head = next((line for line in lines if line and line.get("kind") == "Writer"), None)
-    if head is None:
-        return None
-    if head.get("format", FORMAT) > FORMAT:
+    if head is not None and _version(head) > FORMAT:
         raise StorageError(f"{path} was written by a later version; update provml-lightning")
-    known = Writer.__dataclass_fields__
-    writer = Writer(**{name: value for name, value in head.items() if name in known})
+    writer = None if head is None else _writer(head)
+    if writer is None:
+        return None
     found = [_record(line) for line in lines if line and line.get("kind") != "Writer"]
     torn = sum(line is None for line in lines) + sum(record is None for record in found)
     return JournalLines(writer, tuple(filter(None, found)), torn, len(content))
@@ -131,14 +131,26 @@ def encoded(record: Record) -> bytes:
     """Return the line of a fact.
 
     Raises:
-        TypeError: It holds something that is not a plain value.
+        RecordError: A field holds something else than it is for.
     """
-    return _line(type(record).__name__, _shallow(record))
+    fields = _shallow(record)
+    if (name := misfit(type(record), fields)) is not None:
+        raise _refused(record, name, fields[name])
+    return _line(type(record).__name__, fields)
 
 
 def _line(kind: str, fields: Mapping[str, Any]) -> bytes:
     content = {"kind": kind, **_encoded(fields)}
     return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+
+
+def _refused(record: Record, name: str, value: Any) -> RecordError:
+    declared = next(field.type for field in dataclasses.fields(record) if field.name == name)
+    wanted = "text" if "str" in str(declared).split(" | ") else declared
+    kind = type(record).__name__.lower()
+    return RecordError(
+        f"{kind}: {name} must be {wanted}, not {type(value).__name__}: {value!r:.80}"
+    )
 
 
 def _shallow(record: Record) -> dict[str, Any]:
@@ -173,19 +185,36 @@ def _guarded(key: str) -> str:
     return f"${key}" if key.startswith("$") else key
 
 
+def _version(head: Mapping[str, Any]) -> int:
+    version = head.get("format", FORMAT)
+    return version if isinstance(version, int) else FORMAT
+
+
+def _writer(head: Mapping[str, Any]) -> Writer | None:
+    fields = {name: head[name] for name in Writer.__dataclass_fields__ if name in head}
+    try:
+        return None if misfit(Writer, fields) else Writer(**fields)
+    except TypeError:  # it does not say everything
+        return None
+
+
 def _record(line: dict[str, Any]) -> Record | None:
-    """Return the fact of a line; None for one that this version does not know."""
-    kind = _KINDS.get(line.pop("kind", ""))
+    """Return the fact of a line; None for one that is damaged or not known to this version."""
+    kind = _KINDS.get(str(line.pop("kind", "")))
     if kind is None:
         return None
-    fields = {name: _decoded(value) for name, value in line.items()}
-    for name in ("stored", "original", "layers"):
-        if name in fields:
-            fields[name] = StoredFile(**fields[name])
-    if "status" in fields:
-        fields["status"] = Status(fields["status"])
     try:
-        record: Record = kind(**fields)
-    except TypeError:
+        fields = {name: _decoded(value) for name, value in line.items()}
+        for name in ("stored", "original", "layers"):
+            if name in fields:
+                fields[name] = _stored_file(fields[name])
+        if "status" in fields:
+            fields["status"] = Status(fields["status"])
+        record: Record | None = None if misfit(kind, fields) else kind(**fields)
+    except (TypeError, ValueError):
         return None
     return record
+
+
+def _stored_file(fields: dict[str, Any]) -> StoredFile | None:
+    return None if misfit(StoredFile, fields) else StoredFile(**fields)

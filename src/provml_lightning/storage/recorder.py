@@ -69,7 +69,7 @@ class Recorder:
         """Write a fact at once; one that the disk refuses waits, in order, for the next try.
 
         Raises:
-            TypeError: It holds something that no journal can; nothing behind it is held up.
+            RecordError: A field holds something else than it is for; nothing behind it is held up.
         """
         line = encoded(record)
         with self._lock:

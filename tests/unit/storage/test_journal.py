@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from provml_lightning.domain.reading import Writer
 from provml_lightning.domain.records import Artifact, Dataset, Opened, Parameter, StoredFile
-from provml_lightning.errors import StorageError
+from provml_lightning.errors import RecordError, StorageError
 from provml_lightning.storage.journal import Journal, encoded, read_journal
 
 if TYPE_CHECKING:
@@ -87,8 +87,48 @@ def test_files_and_nested_records_come_back(tmp_path: Path) -> None:
 
 
 def test_a_record_that_cannot_be_written_is_refused_before_it_holds_others_up() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(RecordError, match="parameter: value must be"):
         encoded(_parameter(object()))
+
+
+@pytest.mark.parametrize("source", [5, ["library"], b"library", {"a": 1}])
+def test_a_source_that_is_no_text_is_refused_by_name(source: Any) -> None:
+    with pytest.raises(RecordError, match="parameter: source must be text"):
+        encoded(Parameter(time=1, key="p", value=1, source=source))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"kind": "Parameter", "time": 1, "key": "p", "value": [1]},
+        {"kind": "Parameter", "time": "now", "key": "p", "value": 1},
+        {"kind": "Parameter", "time": 2**63, "key": "p", "value": 1},
+        {"kind": "Parameter", "time": 1, "key": "p", "value": {"$time": "2020-99-99"}},
+        {"kind": "Artifact", "time": 1, "name": {}},
+        {"kind": "Artifact", "time": 1, "name": "a", "attributes": [1]},
+        {"kind": "Ended", "time": 1, "status": "happy"},
+        {"kind": ["Parameter"]},
+    ],
+)
+def test_a_line_whose_values_are_of_wrong_types_costs_itself_alone(
+    damaged: dict[str, Any], tmp_path: Path
+) -> None:
+    journal = Journal(tmp_path / "j", WRITER)
+    journal.write(json.dumps(damaged).encode() + b"\n")
+    journal.write(encoded(_parameter(1)))
+    lines = read_journal(tmp_path / "j")
+    assert lines is not None
+    assert (lines.records, lines.torn) == ((_parameter(1),), 1)
+
+
+@pytest.mark.parametrize("damage", [{"rank": "../../x"}, {"segment": None}, {"format": "new"}])
+def test_a_first_line_that_is_damaged_is_none_or_read_without_its_version(
+    damage: dict[str, Any], tmp_path: Path
+) -> None:
+    line = {"kind": "Writer", **dataclasses.asdict(WRITER), **damage}
+    (tmp_path / "j").write_text(json.dumps(line) + "\n")
+    lines = read_journal(tmp_path / "j")
+    assert (lines is None) == ("format" not in damage)
 
 
 @pytest.mark.parametrize("torn", [b'{"kind":"Para', b"\xff\xfe\n", b"[1]\n", b"null\n"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from provml_lightning.domain.records import Ended, Parameter, Series, Status, StoredFile
+from provml_lightning.errors import RecordError
 from provml_lightning.storage import recorder as module
 from provml_lightning.storage.index import RunIndex, write_index
 from provml_lightning.storage.journal import read_journal
@@ -116,7 +117,7 @@ def test_what_still_waits_at_the_close_is_lost_and_counted(
 def test_a_fact_that_no_journal_can_hold_holds_nothing_up(tmp_path: Path) -> None:
     recorder = _recorder(tmp_path)
     stored: Any = StoredFile(path="p", size=1, sha256="0")
-    with pytest.raises(TypeError):
+    with pytest.raises(RecordError):
         recorder.append(Parameter(time=1, key="p", value={1, 2}))  # type: ignore[arg-type]
     recorder.append(_fact(1))
     recorder.close()
