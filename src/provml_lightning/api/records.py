@@ -10,7 +10,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.capture.artifacts import copy_into, describe_file, free_name, write_value
-from provml_lightning.capture.callers import KNOWN, library_of
+from provml_lightning.capture.callers import library_of
 from provml_lightning.domain.context import canonical_context
 from provml_lightning.domain.names import folder_name
 from provml_lightning.domain.records import Artifact, Parameter, Record, StoredFile
@@ -48,8 +48,8 @@ def log_metric(
         value: One number: of Python, of NumPy, or a tensor of one element. It is read at once.
         context: What it belongs to, a :class:`Context` or any text; None for the run itself.
         step: Whole number, or None where there is none [1].
-        source: The library that the value comes from. None: the installed library that makes
-            this call; none for the user's own code.
+        source: The library that the value comes from. None: the installed library that logs the
+            metric first in this context; none for the user's own code.
         timestamp: When: milliseconds since 1970 as an int, seconds as a float, a datetime with a
             time zone; 0 or None for now.
         epoch: Whole number, or None [1].
@@ -59,17 +59,17 @@ def log_metric(
         RecordError: The value is not one number, the step not a whole one, the time none.
     """
     when = to_time_ns(key, timestamp) if timestamp else None
-    if source is None:
-        caller = _getframe(1).f_globals
-        try:
-            source = KNOWN[caller.get("__name__")]
-        except KeyError:
-            source = library_of(caller)
-    if OPEN_RUNS:
-        run = OPEN_RUNS[-1]
-        run.record_metric(key, value, context, step, source, epoch=epoch, time=when, unit=unit)
-    else:
-        _wait(key, value, context, step, source, epoch=epoch, time=when, unit=unit)
+    if not OPEN_RUNS:
+        found = library_of(_getframe(1)) if source is None else source
+        _wait(key, value, context, step, found, epoch, when, unit)
+        return
+    run = OPEN_RUNS[-1]
+    try:
+        number = run.numbers[key, context, source]
+    except (KeyError, TypeError):
+        library = library_of(_getframe(1)) if source is None else None
+        number = run.number_of(key, context, source, unit, library)
+    run.record_value(key, number, value, step, epoch, when)
 
 
 def log_param(
@@ -205,7 +205,6 @@ def _wait(
     context: str | None,
     step: Any,
     source: str | None,
-    *,
     epoch: Any,
     time: int | None,
     unit: str | None,

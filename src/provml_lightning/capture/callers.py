@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-__all__ = ["KNOWN", "library_of"]
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["library_of"]
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-# The answers so far, by module; open to a caller that cannot afford a call.
-KNOWN: dict[str | None, str | None] = {}
 
 
-def library_of(module: dict[str, Any]) -> str | None:
-    """Return the installed library whose module has these globals; None for the user's own code.
+def library_of(frame: FrameType) -> str | None:
+    """Return the installed library whose code a frame runs; None for the user's own code.
 
     The standard library and scripts are no libraries.
     """
-    name = module.get("__name__")
-    library = KNOWN[name] = _library(name, module.get("__file__"))
-    return library
-
-
-def _library(name: str | None, file: str | None) -> str | None:
-    if name is None or file is None or name == "__main__":
+    name, file = (frame.f_globals.get(known) for known in ("__name__", "__file__"))
+    if not isinstance(name, str) or not isinstance(file, str) or name == "__main__":
         return None
     package = name.partition(".")[0]
     if package in sys.stdlib_module_names or _INSTALLED.isdisjoint(Path(file).parts):

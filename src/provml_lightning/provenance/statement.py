@@ -25,26 +25,33 @@ from provml_lightning.provenance.timeline import first_opened, intervals
 from provml_lightning.provenance.vocabulary import document_namespace, run_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from provml_lightning.domain.reading import RunContents
+    from provml_lightning.provenance.timeline import Interval
 
 __all__ = ["state"]
 
 R = TypeVar("R", bound=records.Record)
 
 
-def state(contents: RunContents) -> dict[str, Any]:
+def state(
+    contents: RunContents, spans: Mapping[str | None, Interval] | None = None
+) -> dict[str, Any]:
     """Return a run as a PROV-JSON document.
 
     The same contents give the same document: nothing is asked from the clock or the machine.
+
+    Args:
+        contents: What the run's files hold.
+        spans: Its :func:`~provml_lightning.provenance.timeline.intervals`, if they are known.
     """
     opened = first_opened(contents)
     run = run_name(opened) if opened else contents.directory
     identity = opened.uuid if opened else _identity(contents)
     namespace = opened.namespace if opened else None
     document = Document(document_namespace(namespace, run, identity))
-    scope = Scope(document, run, intervals(contents))
+    scope = Scope(document, run, intervals(contents) if spans is None else spans)
     state_run(scope, contents, opened)
     state_parameters(scope, _all(contents, records.Parameter))
     state_items(scope, _all(contents, records.Item))

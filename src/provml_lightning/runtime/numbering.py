@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Numbering"]
 
+Spelling = tuple[str, Any, str | None]
+
 
 class Numbering:
     """A number for every metric, the same in all files of a process.
@@ -26,30 +28,32 @@ class Numbering:
     """
 
     def __init__(self) -> None:
-        self.known: dict[tuple[str, Any, str | None], int] = {}
+        self.known: dict[Spelling, int] = {}
         self._series: dict[MetricKey, Series] = {}
         self._free = itertools.count(1)
 
     def assign(
-        self,
-        recorder: Recorder,
-        key: str,
-        context: str | None,
-        source: str | None,
-        unit: str | None,
+        self, recorder: Recorder, spelling: Spelling, library: str | None, unit: str | None
     ) -> int:
         """Return a metric's number; a new one is told to the journal first.
+
+        Args:
+            recorder: Where it is told.
+            spelling: Name, context and source as the caller gave them.
+            library: The source of a metric whose caller gave none.
+            unit: Unit of the values of a new one.
 
         Raises:
             RecordError: A part of the name is not text, or not valid Unicode.
         """
-        name = metric_key(key, context, source)
+        key, context, source = spelling
+        name = metric_key(key, context, library if source is None else source)
         if name not in self._series:
             number = next(self._free)  # never twice, even if we are interrupted here
             series = Series(time=time.time_ns(), number=number, unit=unit, **name._asdict())
             recorder.append(series)
             self._series[name] = series
-        number = self.known[key, context, source] = self._series[name].number
+        number = self.known[spelling] = self._series[name].number
         return number
 
     def told(self) -> Iterable[Series]:

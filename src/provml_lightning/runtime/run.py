@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import struct
-import threading
-import time as clock
+import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from provml_lightning.domain.records import Ended, Note, Opened, Record, Resumed, Status
-from provml_lightning.domain.scalars import to_step, to_value
-from provml_lightning.errors import ProvMLError, RecordError, RunClosedError, StorageError
+from provml_lightning.errors import ProvMLError, RunClosedError, StorageError
 from provml_lightning.runtime.beginning import begin
 from provml_lightning.runtime.block import Block
 from provml_lightning.runtime.contributors import Contributors
 from provml_lightning.runtime.ending import admit_losses, await_ranks, write_end
 from provml_lightning.runtime.exporting import try_all
 from provml_lightning.runtime.faults import Faults
-from provml_lightning.runtime.numbering import Numbering
 from provml_lightning.runtime.outcome import ended
 from provml_lightning.runtime.snapshot import compile_run
+from provml_lightning.runtime.values import Values
 from provml_lightning.storage.contents import is_settled
-from provml_lightning.storage.point_log import ABSENT, MARK, RECORD, Head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -34,11 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Run"]
 
-_pack = RECORD.pack_into
-_now = clock.time_ns
 
-
-class Run(Block):
+class Run(Block, Values):
     """One run in one process; every method may be called from any thread.
 
     Made by :func:`provml_lightning.runtime.opening.open_run`. As a context manager it closes with
@@ -77,6 +70,7 @@ class Run(Block):
         Raises:
             StorageError: This process's files cannot be made there.
         """
+        super().__init__()
         self.layout = layout
         self.opened = opened
         self.rank = rank
@@ -86,8 +80,6 @@ class Run(Block):
         self._waiting = waiting
         self._strict = strict
         self._faults = self._new_faults()
-        self._lock = threading.RLock()
-        self._numbering = Numbering()
         self._forked = False
         self._closed = False
         self._pause: Ended | None = None
@@ -109,60 +101,6 @@ class Run(Block):
         """Tell whether this process writes the documents: the least rank, unless born by fork."""
         return self.rank == min(self._ranks) and not self._forked
 
-    def record_metric(  # noqa: C901, PLR0912  a branch saves the 60 ns of a call
-        self,
-        key: str,
-        value: Any,
-        context: str | None = None,
-        step: Any = None,
-        source: str | None = None,
-        *,
-        epoch: Any = None,
-        time: int | None = None,
-        unit: str | None = None,
-    ) -> None:
-        """Keep one value; on return it outlives this process.
-
-        Args:
-            key: The metric's name, any text.
-            value: One number: of Python, of NumPy, or a tensor of one element.
-            context: What it belongs to; None for the run itself.
-            step: Whole number, or None where there is none [1].
-            source: The library that it comes from.
-            epoch: Whole number, or None [1].
-            time: When, UTC [ns]; None for now.
-            unit: Unit of the value; the first one that is told for a metric holds.
-
-        Raises:
-            RecordError: The value is not one number, or the step not a whole one.
-            RunClosedError: The run has ended.
-        """
-        if value.__class__ is not float:
-            value = to_value(key, value)
-        if step.__class__ is not int:
-            step = ABSENT if step is None else to_step(key, step)
-        if epoch.__class__ is not int:
-            epoch = ABSENT if epoch is None else to_step(key, epoch)
-        if time is None:
-            time = _now()
-        try:
-            number = self._numbering.known[key, context, source]
-        except (KeyError, TypeError):
-            try:
-                number = self._number(key, context, source, unit)
-            except StorageError as error:  # a child's first file, or one after a part's end
-                self.excuse("storage", error)
-                return
-        while True:
-            head = self._points.head
-            offset = next(head[0])
-            try:
-                _pack(head[1], offset, time, step, epoch, value, number, MARK)
-            except (struct.error, TypeError, ValueError):  # full, or closed by another thread
-                self._turn(head, offset, key, step, epoch)
-            else:
-                return
-
     def record(self, record: Record) -> None:
         """Keep a fact; on return it outlives this process.
 
@@ -177,6 +115,7 @@ class Run(Block):
                 return
             recorder.append(record)
 
+    @override
     def excuse(self, topic: str, error: ProvMLError) -> None:
         """Say once, and note in the document, that something could not be recorded.
 
@@ -236,7 +175,7 @@ class Run(Block):
             if self._closed:
                 return
             self._closed = True
-            self._numbering.known.clear()
+            self.numbers.clear()
             recorder = self._recorder
             if recorder is not None:
                 failed = self._part if status is Status.COMPLETED else None
@@ -250,15 +189,15 @@ class Run(Block):
 
     def become_child(self) -> None:
         """Leave the parent's files alone, in a process born by fork; it makes its own on demand."""
-        self._lock = threading.RLock()
+        Values.__init__(self)
         self._faults = self._new_faults()
         self.contributors = Contributors()
-        self._numbering = Numbering()
         self._forked = True
         if self._recorder is not None:
             self._recorder.abandon()
             self._recorder = None
 
+    @override
     def _writable(self) -> Recorder:
         """Return this process's recorder, made anew after a fork; say so if the run goes on."""
         if self._closed:
@@ -270,7 +209,7 @@ class Run(Block):
             self._recorder = self._new_recorder()
         if self._pause is not None:
             self._pause = None
-            self._recorder.append(Resumed(time=_now()))
+            self._recorder.append(Resumed(time=time.time_ns()))
         return self._recorder
 
     def _rest(self, end: Ended) -> None:
@@ -285,7 +224,7 @@ class Run(Block):
             finally:
                 self._recorder = None
         # The next value is then a new name to us, and says that the run goes on.
-        self._numbering.known.clear()
+        self.numbers.clear()
         self._pause = end
 
     def _new_faults(self) -> Faults:
@@ -308,18 +247,3 @@ class Run(Block):
         )
         self._points = recorder.points
         return recorder
-
-    def _number(self, key: str, context: str | None, source: str | None, unit: str | None) -> int:
-        with self._lock:
-            return self._numbering.assign(self._writable(), key, context, source, unit)
-
-    def _turn(self, head: Head, offset: int, key: str, step: int, epoch: int) -> None:
-        """Get the next block where this one is full; refuse what does not fit into a record."""
-        if self._closed or self._recorder is None:
-            with self._lock:
-                self._writable()
-        if not self._points.turn(head, offset):
-            for number in (step, epoch):
-                if number != ABSENT:
-                    to_step(key, number)
-            raise RecordError(f"metric {key!r}: its time does not fit into 64 bits")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
@@ -26,9 +26,17 @@ class SilentRun(Block):
         """Begin to do nothing as a rank."""
         self.rank = rank
         self.is_open = True
+        self.numbers: dict[tuple[str, Any, str | None], int] = {}
         self.contributors = Contributors()
 
     def record_metric(self, *_: object, **__: object) -> None:
+        """Do nothing."""
+
+    def number_of(self, *_: object) -> int:
+        """Return the number of what is not kept."""
+        return 0
+
+    def record_value(self, *_: object) -> None:
         """Do nothing."""
 
     def record(self, record: Record) -> None:

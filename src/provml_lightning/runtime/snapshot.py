@@ -12,7 +12,7 @@ from provml_lightning.errors import StorageError
 from provml_lightning.provenance.document import timestamp
 from provml_lightning.provenance.provjson import dumps
 from provml_lightning.provenance.statement import state
-from provml_lightning.provenance.timeline import first_opened, intervals
+from provml_lightning.provenance.timeline import Interval, first_opened, intervals
 from provml_lightning.storage.contents import open_ledger, write_contents
 from provml_lightning.storage.exclusion import alone
 from provml_lightning.storage.index import RunIndex, read_index, write_index, write_whole
@@ -69,6 +69,8 @@ def wait_for_ranks(
     Raises:
         StorageError: A journal cannot be read.
     """
+    if set(expected) <= {own} and {rank for rank, _ in layout.writers()} <= {own}:
+        return []
     deadline = time.monotonic() + longest
     while True:
         ledger = open_ledger(layout)
@@ -86,9 +88,10 @@ def _compile(layout: RunLayout, *, seal: bool) -> RunIndex:
     finished = open_ledger(layout).finished() if seal else []
     ledger = open_ledger(layout)
     contents, covers = write_contents(ledger)
-    index = _index(layout, ledger.index, contents)
+    spans = intervals(contents)
+    index = _index(layout, ledger.index, contents, spans.get(None))
     document = layout.directory / index.document
-    content = dumps(state(contents))
+    content = dumps(state(contents, spans))
     write_whole(document, content)
     described = {
         "path": index.document,
@@ -105,9 +108,10 @@ def _compile(layout: RunLayout, *, seal: bool) -> RunIndex:
     return index
 
 
-def _index(layout: RunLayout, old: RunIndex | None, contents: RunContents) -> RunIndex:
+def _index(
+    layout: RunLayout, old: RunIndex | None, contents: RunContents, times: Interval | None
+) -> RunIndex:
     opened = first_opened(contents)
-    times = intervals(contents).get(None)
     known = old or RunIndex(
         experiment=opened.experiment if opened else layout.directory.name,
         run_id=opened.run_id if opened else "",

@@ -75,6 +75,10 @@ class RunLayout:
             self.journal / name for name in sorted(filter(_JOURNAL.fullmatch, names), key=_order)
         ]
 
+    def writers(self) -> list[tuple[int, int]]:
+        """Return rank and segment of every writer that has a journal."""
+        return [_order(path.name) for path in self.journal_files()]
+
     def is_run(self) -> bool:
         """Tell whether this folder is a run of ours."""
         return bool(self.journal_files())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from typing import Any
 
 from provml_lightning.domain.records import Note, Parameter, Status
@@ -60,8 +62,18 @@ def test_a_nested_run_is_informed_by_its_parent_which_has_its_own_prefix() -> No
     ]
 
 
+def test_a_process_is_one_agent_however_many_segments_it_wrote() -> None:
+    run = contents(opened(), writers=[writer(), writer(0, 2), writer(0, 3)])
+    processes = {
+        name: one for name, one in state(run)["agent"].items() if name.startswith("process/")
+    }
+    assert list(processes) == ["process/rank-00000"]
+    assert processes["process/rank-00000"]["provml:last_segment"] == 3
+
+
 def test_the_user_answers_for_every_process() -> None:
-    run = contents(opened(user="Ann B"), writers=[writer(), writer(1), writer(0, 2)])
+    resumed = dataclasses.replace(writer(0, 2), pid=101, process_start=9)
+    run = contents(opened(user="Ann B"), writers=[writer(), writer(1), resumed])
     document = state(run)
     assert {name: one["prov:label"] for name, one in document["agent"].items()} == {
         "user/Ann%20B": "Ann B",
