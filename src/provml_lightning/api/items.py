@@ -8,7 +8,7 @@ from typing import Any
 from provml_lightning.api.records import record_fact
 from provml_lightning.domain.context import canonical_context
 from provml_lightning.domain.records import ContextDeclared, Item
-from provml_lightning.domain.redaction import safe_value
+from provml_lightning.domain.redaction import redact, safe_value
 from provml_lightning.errors import RecordError
 
 __all__ = ["log_context", "log_input", "log_output"]
@@ -62,9 +62,8 @@ def log_context(
         raise RecordError(
             f"log_context({context!r}): a context has a name and is no part of itself"
         )
-    declared = ContextDeclared(
-        time=time.time_ns(), context=inner, parent=outer, source=source_of_data
-    )
+    source = redact(source_of_data) if isinstance(source_of_data, str) else source_of_data
+    declared = ContextDeclared(time=time.time_ns(), context=inner, parent=outer, source=source)
     record_fact(declared)
 
 

@@ -16,7 +16,6 @@ from provml_lightning.domain.names import folder_name
 from provml_lightning.domain.records import Artifact, Parameter, Record, StoredFile
 from provml_lightning.domain.redaction import safe_value
 from provml_lightning.domain.scalars import to_step, to_time_ns, to_value
-from provml_lightning.domain.values import to_plain
 from provml_lightning.errors import StorageError
 from provml_lightning.runtime.active import OPEN_RUNS, current, deliver
 from provml_lightning.runtime.run import Run
@@ -139,6 +138,7 @@ def log_artifact(
     Raises:
         RecordError: There is nothing at the path.
     """
+    told = attributes or {}
     described = Artifact(
         time=time_ns(),
         name=str(artifact_name),
@@ -147,7 +147,7 @@ def log_artifact(
         step=to_step(artifact_name, step),
         is_model=is_model,
         is_input=is_input,
-        attributes={name: to_plain(value) for name, value in (attributes or {}).items()},
+        attributes={str(name): safe_value(str(name), value) for name, value in told.items()},
     )
     if not isinstance(artifact_path, (str, PathLike)):
         name = folder_name(str(artifact_name))

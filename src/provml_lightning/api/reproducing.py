@@ -39,7 +39,7 @@ def log_execution_command(cmd: str, path: str | PathLike[str] | None = None) -> 
     try:
         shown = shlex.join(redact_arguments(shlex.split(command)))
     except ValueError:  # an open quote: no shell would take it either, so it is kept as text
-        shown = command
+        shown = " ".join(redact_arguments(command.split()))
     log_param("execution_command", shown)
 
 

@@ -14,19 +14,25 @@ __all__ = ["MASK", "redact", "redact_arguments", "safe_value"]
 
 MASK = "***"
 
-# A name is secret by its last word: api_token is, tokenizer and max_tokens are not.
-_WORDS = r"(?:token|password|passwd|passphrase|secret|credentials?|api[_-]?key|access[_-]?key)"
-_NAME = rf"(?:[\w.-]*[_.-])?{_WORDS}(?:[_-](?:id|key))?"
+# A name is secret by its last word: api_token and accessToken are, tokenizer and max_tokens not.
+_WORDS = (
+    r"(?:token|password|passwd|pwd|passphrase|secret|credentials?|authorization"
+    r"|(?:api|access|private)[_-]?key)"
+)
+_NAME = rf"(?:[\w.-]*(?:[_.-]|(?-i:(?<=[a-z0-9])(?=[A-Z]))))?{_WORDS}(?:[_-](?:id|key))?"
 _URL_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)[^/\s]+@", re.IGNORECASE)
 _ASSIGNED = re.compile(
-    rf"(?<![\w.-])(?P<name>{_NAME})(?P<sep>\s*[=:]\s*)"
-    r"(?P<value>\"[^\"]*\"|'[^']*'|\S+)",
+    # Quotes stand around a name in JSON and in a dictionary's text, with backslashes in a copy.
+    rf"(?<![\w.-])(?P<name>(?P<quote>\\{{0,3}}[\"'])?{_NAME}(?(quote)(?P=quote)))"
+    r"(?P<sep>\s*[=:]\s*)"
+    r"(?P<value>\\{0,3}\"[^\"]*\"|\\{0,3}'[^']*'|(?:(?:bearer|basic|token)\s+)?\S+)",
     re.IGNORECASE,
 )
 _OPTION = re.compile(rf"--?{_NAME}", re.IGNORECASE)
 _KNOWN_SHAPES = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}"
-    r"|sk-[\w-]{20,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+)"
+    r"|sk-[\w-]{20,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+"
+    r"|[Bb]earer\s+[\w.~+/-]{16,}=*)"
 )
 
 

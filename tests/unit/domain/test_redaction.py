@@ -4,10 +4,13 @@ import time
 
 import pytest
 
-from provml_lightning.domain.redaction import redact
+from provml_lightning.domain.redaction import redact, safe_value
 
 
-@pytest.mark.parametrize("text", ["x" * 200_000, "token_" * 30_000, "a://" * 50_000])
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 200_000, "token_" * 30_000, "a://" * 50_000, "\\" * 200_000, "aB" * 100_000],
+)
 def test_a_long_text_takes_a_time_that_grows_with_its_length_alone(text: str) -> None:
     before = time.process_time()
     redact(text)
@@ -17,3 +20,35 @@ def test_a_long_text_takes_a_time_that_grows_with_its_length_alone(text: str) ->
 def test_a_password_in_a_url_is_masked() -> None:
     assert redact("git+https://me:secret@host/repo") == "git+https://***@host/repo"
     assert redact("1https://me:secret@host") == "1https://***@host"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("{'password': 'pa55', 'lr': 1}", "{'password': ***, 'lr': 1}"),
+        ('{"db": {"api_key": "pa55"}}', '{"db": {"api_key": ***}}'),
+        (r'"{\"token\": \"pa55\", \"lr\": 1}"', r'"{\"token\": ***, \"lr\": 1}"'),
+        ("Authorization: Bearer pa55", "Authorization: ***"),
+        ("{'Authorization': 'Bearer pa55'}", "{'Authorization': ***}"),
+        ("curl -H 'bearer 0123456789abcdef'", "curl -H '***'"),
+        ("accessToken=pa55", "accessToken=***"),
+        ("Server=x;Pwd=pa55", "Server=x;Pwd=***"),
+        ("{'tokenizer': 'bpe', 'max_tokens': 5}", "{'tokenizer': 'bpe', 'max_tokens': 5}"),
+    ],
+)
+def test_secrets_are_masked_in_the_forms_that_settings_are_written_in(
+    text: str, shown: str
+) -> None:
+    assert redact(text) == shown
+
+
+@pytest.mark.parametrize(
+    "name", ["dbPassword", "accessToken", "private_key", "pwd", "Authorization", "a/b/apiKey"]
+)
+def test_a_setting_whose_name_says_secret_is_masked_whole(name: str) -> None:
+    assert safe_value(name, "pa55") == "***"
+
+
+@pytest.mark.parametrize("name", ["tokenizer", "forward", "secretary", "keys", "broken"])
+def test_a_setting_whose_name_only_looks_secret_is_kept(name: str) -> None:
+    assert safe_value(name, "value") == "value"
