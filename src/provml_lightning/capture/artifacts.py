@@ -80,9 +80,9 @@ def copy_into(source: Path, destination: Path, *, without: Path | None = None) -
         RecordDroppedWarning: Links led out of the folder.
     """
     try:
-        found = entries(source, without or destination) if _is_folder(source) else None
-        _check_free(destination)
         with written_whole(destination) as temporary:
+            found = entries(source, without or destination) if _is_folder(source) else None
+            _check_free(destination)
             if found is None:
                 _copy_bytes(source, temporary)
             else:

@@ -110,7 +110,7 @@ class RunSettings:
         """
         set_ = object.__setattr__
         set_(self, "experiment_name", _text("experiment_name", self.experiment_name))
-        set_(self, "provenance_save_dir", Path(self.provenance_save_dir).absolute())
+        set_(self, "provenance_save_dir", _absolute(self.provenance_save_dir))
         _count("save_after_n_logs", self.save_after_n_logs, least=1)
         for name in ("rank", "use_run_id"):
             if getattr(self, name) is not None:
@@ -128,6 +128,16 @@ def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ConfigurationError(f"{name}={value!r} must be a text that is not empty")
     return str(value)
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return Path(path).absolute()
+    except OSError as error:
+        raise ConfigurationError(
+            f"provenance_save_dir={str(path)!r} is relative to a working directory that was"
+            " removed; give an absolute path"
+        ) from error
 
 
 def _count(name: str, value: Any, *, least: int) -> None:

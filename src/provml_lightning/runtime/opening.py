@@ -18,6 +18,7 @@ from provml_lightning.capture.environment import (
 from provml_lightning.domain.records import Artifact, Opened, Status
 from provml_lightning.errors import StorageError
 from provml_lightning.provenance.vocabulary import require_iri, run_iri
+from provml_lightning.runtime.collecting import unify
 from provml_lightning.runtime.ranks import (
     broadcast,
     global_rank,
@@ -118,6 +119,8 @@ def open_at(
     if ranks is None:
         ranks = range(world_size() if settings.collect_all_processes else 1)
     run = Run(layout, opened, rank=rank, ranks=ranks, waiting=waiting, strict=settings.strict)
+    if settings.unify_experiments:
+        run.finishers.append(lambda: unify(run.directory))
     try:
         if run.compiles:
             write_first_index(layout, opened, _kept(settings))
@@ -235,7 +238,10 @@ def _about(layout: RunLayout, settings: RunSettings, rank: int) -> dict[str, Pla
 
 def _shown(path: Path) -> str:
     """Return a path as a document may hold it: relative to the folder that the run began in."""
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except OSError:  # that folder was removed
+        return str(path)
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
 
 

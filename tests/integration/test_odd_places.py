@@ -1,0 +1,41 @@
+"""Runs in places that are not as they should be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import prov4ml
+from provml_lightning.errors import ConfigurationError, RecordError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the process in a working directory that was removed."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_a_run_needs_no_working_directory_where_its_folder_is_absolute(tmp_path: Path) -> None:
+    with prov4ml.start_run("e", provenance_save_dir=tmp_path / "prov"):
+        prov4ml.log_metric("m", 1.0)
+    assert list(prov4ml.get_metric(tmp_path / "prov" / "e_0", "m")["value"]) == [1.0]
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_a_relative_folder_in_a_removed_working_directory_is_refused_with_the_remedy() -> None:
+    with pytest.raises(ConfigurationError, match="give an absolute path"):
+        prov4ml.start_run("e")
+
+
+def test_an_artifact_that_is_not_there_leaves_no_empty_file(tmp_path: Path) -> None:
+    with prov4ml.start_run("e", provenance_save_dir=tmp_path), pytest.raises(RecordError):
+        prov4ml.log_artifact("weights", tmp_path / "missing")
+    left = sorted(path.name for path in (tmp_path / "e_0" / "artifacts").iterdir())
+    assert left == ["requirements.txt"]
