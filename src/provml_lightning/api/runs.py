@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from provml_lightning.domain.records import Status
 from provml_lightning.domain.settings import CompressorType, MetricsType, RunSettings
 from provml_lightning.runtime.active import AnyRun, current, enter, innermost, leave
-from provml_lightning.runtime.collecting import unify
 from provml_lightning.runtime.exporting import exports_of, try_all
 from provml_lightning.runtime.opening import open_run
 from provml_lightning.runtime.run import Run
@@ -84,8 +83,6 @@ def start_run(
         strict=strict,
     )
     run = open_run(settings, parent=current())
-    if unify_experiments and isinstance(run, Run):
-        run.finishers.append(lambda: unify(run.directory))
     enter(run)
     return run
 

@@ -49,7 +49,7 @@ class Items:
         where = canonical_context(context)
         stage = None if trainer is None else context_of_stage(trainer)
         if where is None and kind != "param":
-            where = stage or context_of_name(name)
+            where = stage or context_of_name(name.removeprefix("global_"))  # as TorchTrainer names
         try:
             if kind == "metric":
                 epoch = None if stage is None else trainer.current_epoch

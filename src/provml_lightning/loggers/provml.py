@@ -17,16 +17,22 @@ from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch.loggers import CSVLogger, Logger
 from typing_extensions import override
 
-from provml_lightning.domain.records import Status
 from provml_lightning.domain.settings import CompressorType, MetricsType, RunSettings
-from provml_lightning.errors import ConfigurationError, RecordError, StorageError
+from provml_lightning.errors import RecordError, StorageError
 from provml_lightning.loggers.parameters import keep_parameters
-from provml_lightning.loggers.stages import context_of_name, context_of_stage, split_epoch
-from provml_lightning.loggers.versions import promise_version
+from provml_lightning.loggers.recording import lightning_rank, on_recording_ranks
+from provml_lightning.loggers.stages import (
+    context_of_name,
+    context_of_stage,
+    meaning_of,
+    split_epoch,
+)
+from provml_lightning.loggers.versions import promise_version, require_inside
+from provml_lightning.loggers.workers import shared_folder
 from provml_lightning.runtime.active import BUSY_RUNS, current, enclosing, enter
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.opening import check, claim, open_at
-from provml_lightning.runtime.outcome import outcome_of
+from provml_lightning.runtime.ranks import world_size
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.silent import SilentRun
 from provml_lightning.storage.layout import RunLayout
@@ -56,10 +62,15 @@ class ProvMLLogger(Logger):
         flush_logs_every_n_steps: Values that may wait in memory where files cannot be mapped [1].
             Elsewhere every value is safe from the process's death at once.
         prov_user_namespace: Namespace of what the document names; a bare host is made an IRI.
+        collect_all_processes: Every rank records, not rank zero alone.
+        save_after_n_logs: The documents' name of ``flush_logs_every_n_steps``, which it replaces.
         metrics_file_type: Form of the metrics files.
         csv_separator: Separator of the CSV form, one character.
         use_compressor: Compressor of the metrics files; None or True: the form's own choice,
             False: none.
+        disable_codecarbon: Measure no emissions; ``log_carbon_metrics`` then raises.
+        unify_experiments: At the end of the run, write the documents of all runs of the
+            experiment into one, ``collection_<experiment>.json``.
         strict: Faults of the disk, and values that are not numbers, raise instead of warning.
 
     Raises:
@@ -78,9 +89,13 @@ class ProvMLLogger(Logger):
         flush_logs_every_n_steps: int = 100,
         *,
         prov_user_namespace: str | None = None,
+        collect_all_processes: bool = False,
+        save_after_n_logs: int | None = None,
         metrics_file_type: MetricsType | str = MetricsType.PARQUET,
         csv_separator: str = ",",
         use_compressor: CompressorType | str | bool | None = None,
+        disable_codecarbon: bool = False,
+        unify_experiments: bool = False,
         strict: bool = False,
     ) -> None:
         super().__init__()
@@ -91,15 +106,20 @@ class ProvMLLogger(Logger):
             experiment_name=self._name or "lightning_logs",
             prov_user_namespace=prov_user_namespace,
             provenance_save_dir=Path("prov" if save_dir is None else save_dir),
-            save_after_n_logs=flush_logs_every_n_steps,
+            collect_all_processes=collect_all_processes,
+            save_after_n_logs=(
+                flush_logs_every_n_steps if save_after_n_logs is None else save_after_n_logs
+            ),
             metrics_file_type=MetricsType.of(metrics_file_type),
             csv_separator=csv_separator,
             use_compressor=CompressorType.of(use_compressor),
+            disable_codecarbon=disable_codecarbon,
+            unify_experiments=unify_experiments,
             strict=strict,
         )
         check(self._settings)
-        _require_inside("name", self._name)
-        _require_inside("version", "" if version is None else str(version))
+        require_inside("name", self._name)
+        require_inside("version", "" if version is None else str(version))
         self._counted = version is None
         self._uuid = str(uuid.uuid4())
         self._run: Run | None = None
@@ -141,15 +161,21 @@ class ProvMLLogger(Logger):
 
     @property
     def experiment(self) -> Any:
-        """The run, opened on first use; on other ranks something that takes every call."""
-        rank: int = getattr(rank_zero_only, "rank", 0)
-        if rank > 0 and current() is None:
+        """The run, opened on first use; on ranks that do not record, what takes every call."""
+        if self.records_here:
+            return self._opened()
+        if current() is None:
             # The module's own prov4ml calls on this rank go nowhere, instead of waiting.
-            enter(SilentRun(rank))
+            enter(SilentRun(lightning_rank()))
         return self._experiment
 
+    @property
+    def records_here(self) -> bool:
+        """Whether this process records: rank zero, and every other one that was asked for."""
+        return self._settings.collect_all_processes or lightning_rank() == 0
+
     @override
-    @rank_zero_only
+    @on_recording_ranks
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Keep values; Lightning calls this for everything that ``self.log`` sends to loggers."""
         run = self._opened()
@@ -186,7 +212,7 @@ class ProvMLLogger(Logger):
             self.log_metrics(metrics, step)
 
     @override
-    @rank_zero_only
+    @on_recording_ranks
     def log_graph(self, model: Any, input_array: Any = None) -> None:
         """Learn which Trainer works; Lightning calls this at the start of every entry point."""
         try:
@@ -200,7 +226,7 @@ class ProvMLLogger(Logger):
             BUSY_RUNS.add(self._opened())
 
     @override
-    @rank_zero_only
+    @on_recording_ranks
     def finalize(self, status: str) -> None:
         """Write the documents; Lightning calls this at the end of every entry point.
 
@@ -212,7 +238,7 @@ class ProvMLLogger(Logger):
         BUSY_RUNS.discard(run)
         error = sys.exc_info()[1] if status == "failed" else None
         try:
-            run.snapshot(_status(status, error), error)
+            run.snapshot(meaning_of(status, error), error)
         except Exception as failure:  # noqa: BLE001  whatever it is, the user's own error is worth more
             warn(f"{run.directory.name}: its documents were not written: {failure}")
 
@@ -238,7 +264,14 @@ class ProvMLLogger(Logger):
             return self._run
 
     def _open(self) -> Run:
-        return self._open_in(self._place())
+        if not self._settings.collect_all_processes:
+            return self._open_in(self._place())
+        rank, ranks = lightning_rank(), range(world_size())
+        project = self._settings.provenance_save_dir
+        folder, _ = shared_folder(lambda: self._place().directory, ranks, rank, project)
+        if self._counted:
+            self._version = int(folder.name.removeprefix("version_"))
+        return self._open_in(RunLayout(folder), rank, ranks)
 
     def _place(self) -> RunLayout:
         """Return where the run lies, made or joined; the version is settled then."""
@@ -268,25 +301,3 @@ class ProvMLLogger(Logger):
 # save_dir for every other class (lightning 2.6.6). There LightningCLI writes config.yaml, which a
 # second run would then find in the way. A virtual subclass inherits nothing else.
 CSVLogger.register(ProvMLLogger)
-
-
-def _status(told: str, error: BaseException | None) -> Status | None:
-    """Return what a status of Lightning's, or of anybody's, means; None where the run goes on.
-
-    Source:
-        Lightning 2.6 sends "success", "failed", and "finished" when SLURM is about to requeue.
-    """
-    if told == "finished":
-        return None
-    if error is not None:
-        return outcome_of(error)
-    known = {"success": Status.COMPLETED, "failed": Status.FAILED}
-    return known.get(told, Status.INTERRUPTED)
-
-
-def _require_inside(what: str, name: str) -> None:
-    path = Path(name)
-    if path.is_absolute() or ".." in path.parts or "\0" in name:
-        raise ConfigurationError(
-            f"{what}={name!r} would lie outside save_dir; give one without '..' and a leading '/'"
-        )

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from provml_lightning.domain.context import Context
+from provml_lightning.domain.records import Status
 from provml_lightning.domain.values import flatten
+from provml_lightning.runtime.outcome import outcome_of
 
-__all__ = ["context_of_name", "context_of_stage", "split_epoch"]
+__all__ = ["context_of_name", "context_of_stage", "meaning_of", "split_epoch"]
 
 # Values of lightning.pytorch.trainer.states.RunningStage
 _STAGES = {
@@ -55,3 +57,17 @@ def split_epoch(metrics: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]
         del values["epoch"]
         return values, int(epoch)
     return values, None
+
+
+def meaning_of(told: str, error: BaseException | None) -> Status | None:
+    """Return what a status of Lightning's, or of anybody's, means; None where the run goes on.
+
+    Source:
+        Lightning 2.6 sends "success", "failed", and "finished" when SLURM is about to requeue.
+    """
+    if told == "finished":
+        return None
+    if error is not None:
+        return outcome_of(error)
+    known = {"success": Status.COMPLETED, "failed": Status.FAILED}
+    return known.get(told, Status.INTERRUPTED)

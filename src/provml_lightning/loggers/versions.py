@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 from threading import Lock
 
-__all__ = ["promise_version"]
+from provml_lightning.errors import ConfigurationError
+
+__all__ = ["promise_version", "require_inside"]
 
 _VERSION = re.compile(r"version_(\d+)")
 _promised: set[tuple[Path, int]] = set()
@@ -31,3 +33,16 @@ def _on_disk(root: Path) -> set[int]:
         return {int(m[1]) for path in root.iterdir() if (m := _VERSION.fullmatch(path.name))}
     except (FileNotFoundError, NotADirectoryError):
         return set()
+
+
+def require_inside(what: str, name: str) -> None:
+    """Raise where a part of a run's path would lead out of the project's folder.
+
+    Raises:
+        ConfigurationError: It is absolute, or holds ``..`` or a NUL.
+    """
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise ConfigurationError(
+            f"{what}={name!r} would lie outside save_dir; give one without '..' and a leading '/'"
+        )
