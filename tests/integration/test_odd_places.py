@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 
 import prov4ml
 from provml_lightning.errors import ConfigurationError, RecordError
@@ -39,3 +40,16 @@ def test_an_artifact_that_is_not_there_leaves_no_empty_file(tmp_path: Path) -> N
         prov4ml.log_artifact("weights", tmp_path / "missing")
     left = sorted(path.name for path in (tmp_path / "e_0" / "artifacts").iterdir())
     assert left == ["requirements.txt"]
+
+
+def test_a_model_and_an_artifact_of_one_name_are_both_kept(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("of the net")
+    with prov4ml.start_run("e", provenance_save_dir=tmp_path):
+        notes = prov4ml.log_artifact("net", tmp_path / "notes")
+        weights = prov4ml.log_model("net", torch.nn.Linear(1, 1))
+        version = prov4ml.save_model_version("net", torch.nn.Linear(1, 1))
+    artifacts = tmp_path / "e_0" / "artifacts"
+    assert notes == artifacts / "net"
+    assert notes.read_text() == "of the net"
+    assert (weights, version) == (artifacts / "net-2" / "net.pt", artifacts / "net-2" / "net_0.pt")
+    assert (artifacts / "net-2" / "net_0.pt").is_file()

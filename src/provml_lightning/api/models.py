@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from provml_lightning.api.records import record_fact
 from provml_lightning.capture.artifacts import free_name, write_value
-from provml_lightning.capture.places import next_version
+from provml_lightning.capture.places import folder_for, next_version
 from provml_lightning.domain.context import canonical_context
 from provml_lightning.domain.names import folder_name
 from provml_lightning.domain.records import Dataset, Model, ModelVersion, StoredFile
@@ -64,7 +64,7 @@ def log_model(
     )
 
     def write(folder: Path) -> list[Path]:
-        weights = free_name(folder / name, f"{name}.pt")
+        weights = free_name(folder_for(folder, name), f"{name}.pt")
         save_state(model, weights)
         if not log_model_layers:
             return [weights]
@@ -110,7 +110,8 @@ def save_model_version(
     when, number = time.time_ns(), to_step(model_name, step)
 
     def write(folder: Path) -> list[Path]:
-        path = next_version(folder / name, name) if incremental else folder / name / f"{name}.pt"
+        own = folder_for(folder, name)
+        path = next_version(own, name) if incremental else own / f"{name}.pt"
         save_state(model, path)
         return [path]
 

@@ -17,7 +17,7 @@ from provml_lightning.errors import RecordError, StorageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["free_name", "next_version", "storage_error", "written_whole"]
+__all__ = ["folder_for", "free_name", "next_version", "storage_error", "written_whole"]
 
 
 def free_name(folder: Path, wanted: str, *, is_folder: bool = False) -> Path:
@@ -44,6 +44,13 @@ def free_name(folder: Path, wanted: str, *, is_folder: bool = False) -> Path:
     except OSError as error:
         raise storage_error(folder, "make a file in it", error) from error
     raise AssertionError  # count() does not end
+
+
+def folder_for(folder: Path, wanted: str) -> Path:
+    """Return where the folder ``wanted`` is in ``folder``, or ``-2`` and so on beside a file."""
+    names = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
+    places = (folder / name for name in names)
+    return next(place for place in places if place.is_dir() or not os.path.lexists(place))
 
 
 def next_version(folder: Path, stem: str) -> Path:

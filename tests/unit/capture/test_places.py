@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from provml_lightning.capture.places import free_name, written_whole
+from provml_lightning.capture.places import folder_for, free_name, written_whole
 from provml_lightning.errors import RecordError, StorageError
 
 if TYPE_CHECKING:
@@ -42,6 +42,15 @@ def test_the_number_of_a_folder_stands_at_its_end(tmp_path: Path) -> None:
 
     assert second.name == "v1.2-2"
     assert second.is_dir()
+
+
+def test_a_folder_whose_name_a_file_has_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "net").touch()
+    (tmp_path / "net-2").symlink_to("nowhere")
+    assert folder_for(tmp_path, "net") == tmp_path / "net-3"
+    (tmp_path / "net-3").mkdir()
+    assert folder_for(tmp_path, "net") == tmp_path / "net-3"
+    assert folder_for(tmp_path, "other") == tmp_path / "other"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc", "a/", "../x"])
