@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import prov.model
 import pytest
 
 import prov4ml
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import prov4ml
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SCRIPT = """
 import os, sys

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-
 from typing import Any
 
 from provml_lightning.domain.records import Note, Parameter, Status
