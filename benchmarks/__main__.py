@@ -12,6 +12,7 @@ from rich.table import Table
 
 from benchmarks import (
     closing,
+    counted_flops,
     disk_space,
     importing,
     lightning_fit,
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "read": reading.measure,
     "import": importing.measure,
     "system": system_metrics.measure,
+    "flops": counted_flops.measure,
 }
 COLUMNS = ("what", "median (least–greatest)", "budget", "ratio", "ratio to", "holds")
 

@@ -27,6 +27,7 @@ BUDGETED = (
     "log_system_metrics,",
     "poll of the sampler,",
     "sampler's thread,",
+    "log_flops_per_batch, a shape counted before",
 )
 
 

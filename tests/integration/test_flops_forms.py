@@ -145,6 +145,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {
         (2, 3, 8, 6),
         2 * 2 * 4 * (4 * 3) * 3 * 9,
     ),
+    # pytorch #183405: not divided by the groups.
     "grouped convolution": (
         lambda: nn.Conv2d(4, 8, 3, groups=2, padding=1),
         (2, 4, 7, 7),
@@ -160,6 +161,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {
         (2, 3, 5, 5),
         2 * 2 * 3 * 25 * 4 * 9,
     ),
+    # fvcore #98: no count at all.
     "lstm": (lambda: nn.LSTM(6, 5), (7, 3, 6), 2 * 7 * 3 * 4 * 5 * (6 + 5)),
     "lstm, two layers, both ways": (
         lambda: nn.LSTM(6, 5, num_layers=2, bidirectional=True, batch_first=True),
@@ -173,6 +175,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {
     ),
     "gru": (lambda: nn.GRU(6, 5), (7, 3, 6), 2 * 7 * 3 * 3 * 5 * (6 + 5)),
     "rnn": (lambda: nn.RNN(6, 5), (7, 3, 6), 2 * 7 * 3 * 5 * (6 + 5)),
+    # thop #197, pytorch #195460: attention on the CPU is not counted.
     "attention, fused": (lambda: Attention(8, 2, fused=True), (2, 5, 8), ATTENTION),
     "attention by matmul": (lambda: Attention(8, 2, fused=False), (2, 5, 8), ATTENTION),
     "encoder, training": (encoder, (2, 5, 8), ENCODER),

@@ -156,7 +156,8 @@ def _thop() -> tuple[Any, str]:
 
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "distutils Version classes", DeprecationWarning)
+            for said in ("distutils Version classes", "The distutils package is deprecated"):
+                warnings.filterwarnings("ignore", said, DeprecationWarning)
             from thop import profile
     except ImportError as error:
         raise SamplerUnavailableError(

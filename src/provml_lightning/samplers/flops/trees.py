@@ -79,14 +79,17 @@ def signature(tree: Any) -> Hashable:
         if tree.is_nested or tree.layout is not torch.strided:
             raise TypeError(f"the work on a {tree.layout} tensor depends on more than its shape")
         return tree.shape, tree.dtype
+    kind = type(tree)
+    if kind in {tuple, list}:
+        return kind, *map(signature, tree)
     if isinstance(tree, _PLAIN):
-        return type(tree), tree
+        return kind, tree
     inner = members(tree)
     if inner is not None:
-        return type(tree), *((name, signature(value)) for name, value in inner.items())
+        return kind, *((name, signature(value)) for name, value in inner.items())
     if is_sequence(tree):
-        return type(tree), *(signature(value) for value in tree)
-    raise TypeError(f"what a {type(tree).__qualname__} holds is not known")
+        return kind, *map(signature, tree)
+    raise TypeError(f"what a {kind.__qualname__} holds is not known")
 
 
 def _is_packed(tree: Any) -> bool:
