@@ -13,6 +13,8 @@ __all__ = ["to_step", "to_time_ns", "to_value"]
 
 _INT64 = range(-(2**63) + 1, 2**63)
 _SECONDS_LOOK_LIKE = range(10**8, 10**11)
+_LATEST = 1e10  # seconds; more nanoseconds than 64 bits hold
+_LONGEST_INT = 8192  # bits; Python writes no longer ones as decimals
 
 
 def to_value(name: str, value: Any) -> float:
@@ -51,7 +53,7 @@ def to_step(name: str, step: Any) -> int | None:
             ) from None
         whole = int(value)
     if whole not in _INT64:
-        raise RecordError(f"metric {name!r}: step {whole} does not fit into 64 bits")
+        raise RecordError(f"metric {name!r}: step {_shown(whole)} does not fit into 64 bits")
     return whole
 
 
@@ -69,7 +71,7 @@ def to_time_ns(name: str, timestamp: Any) -> int:
             raise RecordError(f"metric {name!r}: {timestamp!r} has no time zone; add tzinfo=UTC")
         nanoseconds = round(timestamp.timestamp() * 1e6) * 1000
     elif isinstance(timestamp, float):
-        nanoseconds = round(timestamp * 1e9) if math.isfinite(timestamp) else _INT64.stop
+        nanoseconds = round(timestamp * 1e9) if abs(timestamp) < _LATEST else _INT64.stop
     else:
         milliseconds = _milliseconds(name, timestamp)
         if abs(milliseconds) in _SECONDS_LOOK_LIKE:
@@ -80,8 +82,8 @@ def to_time_ns(name: str, timestamp: Any) -> int:
         nanoseconds = milliseconds * 1_000_000
     if nanoseconds not in _INT64:
         raise RecordError(
-            f"metric {name!r}: timestamp {timestamp} is out of range; an int is milliseconds since"
-            " 1970, a float is seconds"
+            f"metric {name!r}: timestamp {_shown(timestamp)} is out of range; an int is"
+            " milliseconds since 1970, a float is seconds"
         )
     return nanoseconds
 
@@ -94,6 +96,11 @@ def _milliseconds(name: str, timestamp: Any) -> int:
             f"metric {name!r}: timestamp {timestamp!r} is no time; give milliseconds since 1970 as"
             " an int, seconds as a float, or a datetime with a time zone"
         ) from None
+
+
+def _shown(value: Any) -> str:
+    is_long = isinstance(value, int) and value.bit_length() > _LONGEST_INT
+    return f"of {value.bit_length()} bits" if is_long else str(value)
 
 
 def _not_a_number(name: str, value: Any) -> RecordError:

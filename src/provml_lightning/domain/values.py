@@ -97,10 +97,11 @@ def _scalar(value: Any) -> Plain | None:
         return _number(int(value))
     if isinstance(value, numbers.Real):
         return float(value)
-    if getattr(value, "shape", None) != () or not hasattr(value, "item"):
+    read = _attribute(value, "item")
+    if read is None or _attribute(value, "shape") != ():
         return None
     try:
-        item = value.item()
+        item = read()
     except (RuntimeError, ValueError, TypeError):  # a meta tensor has no value
         return None
     return _number(item) if isinstance(item, (bool, int, float)) else None
@@ -117,10 +118,17 @@ def _named(value: Any) -> str | None:
 
 def _described(value: Any) -> str:
     text = _ADDRESS.sub("", _safe_repr(value))
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    shape, dtype = _attribute(value, "shape"), _attribute(value, "dtype")
     if isinstance(shape, tuple) and dtype is not None and "..." in text:
         text += f", shape {tuple(shape)}, dtype {dtype}"
     return text
+
+
+def _attribute(value: Any, name: str) -> Any:
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001  a foreign __getattr__ may raise anything
+        return None
 
 
 def _safe_repr(value: Any) -> str:

@@ -119,6 +119,8 @@ def test_a_time_is_told_in_milliseconds_seconds_or_with_a_zone(given: Any) -> No
         ("2024", "milliseconds since 1970"),
         (math.nan, "out of range"),
         (1_704_067_200_000_000_000, "out of range"),
+        (1e300, "out of range"),
+        (-1e10, "out of range"),
     ],
 )
 def test_a_time_that_was_meant_otherwise_is_refused_with_the_remedy(
@@ -126,3 +128,10 @@ def test_a_time_that_was_meant_otherwise_is_refused_with_the_remedy(
 ) -> None:
     with pytest.raises(RecordError, match=remedy):
         to_time_ns("loss", given)
+
+
+def test_a_number_too_long_for_decimals_is_refused_like_any_other() -> None:
+    with pytest.raises(RecordError, match="step of 16610 bits does not fit"):
+        to_step("loss", 10**5000)
+    with pytest.raises(RecordError, match="timestamp of 16610 bits is out of range"):
+        to_time_ns("loss", 10**5000)

@@ -108,6 +108,17 @@ def test_what_cannot_be_printed_says_so() -> None:
     assert to_plain(Unprintable()) == (f"<{__name__}.Unprintable, its repr raised RuntimeError>")
 
 
+def test_an_object_whose_attributes_cannot_be_asked_for_is_its_text() -> None:
+    class Unbound:
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError(f"{name}: no context")
+
+        def __repr__(self) -> str:
+            return "<unbound>"
+
+    assert to_plain(Unbound()) == "<unbound>"
+
+
 def test_nested_settings_become_flat_names() -> None:
     nested = {"model": {"depth": 2, "act": Namespace(name="relu")}, "opt": Settings(0.1, [1])}
     assert flatten(nested) == {
