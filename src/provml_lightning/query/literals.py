@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-__all__ = ["text_of", "texts_of", "unwrap"]
+__all__ = ["number_of", "text_of", "texts_of", "unwrap", "whole_of"]
+
+_INT64 = range(-(2**63), 2**63)
 
 
 def unwrap(value: Any) -> Any:
@@ -37,6 +39,20 @@ def texts_of(value: Any) -> list[str]:
     plain = unwrap(value)
     several = plain if isinstance(plain, list) else [plain]
     return [str(one) for one in several if one is not None]
+
+
+def number_of(value: Any) -> float | None:
+    """Return the number of a literal, None where it is none."""
+    try:
+        return float(unwrap(value))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def whole_of(value: Any) -> int | None:
+    """Return the whole number of a literal, None where it is none or has more than 64 bits."""
+    plain = unwrap(value)
+    return int(plain) if isinstance(plain, int) and plain in _INT64 else None
 
 
 def _boolean(value: Any) -> bool:

@@ -15,7 +15,7 @@ from provml_lightning.errors import (
     SeriesUnavailableError,
 )
 from provml_lightning.query.documents import Document, load
-from provml_lightning.query.literals import unwrap
+from provml_lightning.query.literals import number_of, text_of, whole_of
 from provml_lightning.query.locations import locate
 from provml_lightning.query.matching import not_found
 from provml_lightning.query.series import read_series
@@ -31,6 +31,7 @@ __all__ = ["Metric", "get_metric", "list_metric_paths", "list_metrics", "metrics
 
 _TEXTS = ("label", "context", "source", "csv_path", "id", "unit")
 _NUMBERS = ("first", "last", "min", "max")
+_STATED = ("unit", "rows", *_NUMBERS)
 _LISTED = 12
 
 
@@ -213,9 +214,9 @@ def _row(metric: Metric) -> dict[str, Any]:
         "csv_path": metric.path,
         "id": metric.element.id,
     }
-    for name in ("unit", "rows", *_NUMBERS):
-        row[name] = unwrap(metric.element.attributes.get(f"provml:{name}"))
-    return row
+    stated = {name: metric.element.attributes.get(f"provml:{name}") for name in _STATED}
+    numbers = {name: number_of(stated[name]) for name in _NUMBERS}
+    return row | numbers | {"unit": text_of(stated["unit"]), "rows": whole_of(stated["rows"])}
 
 
 def _opening(document: Document, path: str) -> str:
