@@ -8,7 +8,9 @@ import pytest
 import torch
 
 import prov4ml
-from provml_lightning.errors import ConfigurationError, RecordError
+from provml_lightning.errors import ConfigurationError, RecordError, StorageError
+from provml_lightning.runtime.recovery import recover
+from provml_lightning.storage.layout import RunLayout
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,3 +55,15 @@ def test_a_model_and_an_artifact_of_one_name_are_both_kept(tmp_path: Path) -> No
     assert notes.read_text() == "of the net"
     assert (weights, version) == (artifacts / "net-2" / "net.pt", artifacts / "net-2" / "net_0.pt")
     assert (artifacts / "net-2" / "net_0.pt").is_file()
+
+
+def test_a_run_that_was_moved_while_open_is_written_where_it_lies_then(tmp_path: Path) -> None:
+    prov4ml.start_run("e", provenance_save_dir=tmp_path / "here")
+    prov4ml.log_metric("m", 1.0)
+    (tmp_path / "here").rename(tmp_path / "there")
+    prov4ml.log_metric("m", 2.0)
+    with pytest.raises(StorageError, match="call 'prov4ml recover' where it lies now"):
+        prov4ml.end_run()
+    moved = tmp_path / "there" / "e_0"
+    recover(RunLayout(moved))
+    assert list(prov4ml.get_metric(moved, "m")["value"]) == [1.0, 2.0]

@@ -45,10 +45,15 @@ def compile_run(layout: RunLayout, *, seal: bool) -> RunIndex:
         with alone(layout.journal):
             return _compile(layout, seal=seal)
     except OSError as error:
+        remedy = (
+            "Everything that was logged is in its journal folder: make room and call"
+            f" 'prov4ml recover {layout.directory}'"
+            if layout.journal.is_dir()
+            else "The folder was moved or removed: call 'prov4ml recover' where it lies now"
+        )
         raise StorageError(
             f"the documents of {layout.directory} could not be written: {error.strerror or error}."
-            " Everything that was logged is in its journal folder: make room and call"
-            f" 'prov4ml recover {layout.directory}'"
+            f" {remedy}"
         ) from error
 
 
