@@ -62,6 +62,19 @@ def e2e(session: nox.Session) -> None:
     run_tests(session, "tests/e2e")
 
 
+@nox.session(venv_backend="venv")
+def itwinai(session: nox.Session) -> None:
+    """Test beside the whole of itwinai, in an environment of its own: it pins numpy below 2."""
+    tools = ("plotly", "pytest", "pytest-timeout", "hypothesis")
+    session.install("-c", "constraints.txt", "-e", ".[examples]", "itwinai==0.4.2", *tools)
+    # itwinai drags it in, built for whichever torch its index has; here it serves nothing.
+    session.run("python", "-m", "pip", "uninstall", "--yes", "torchvision")
+    tests = ("tests/itwinai", "tests/integration/test_itwinai.py")
+    # pynvml, of which it drags in a deprecated package, speaks when torch is imported.
+    quiet = ("-W", "ignore:The pynvml package is deprecated:FutureWarning")
+    session.run("python", "-m", "pytest", *quiet, *tests, *session.posargs)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure against the budgets."""

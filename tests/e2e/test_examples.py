@@ -213,3 +213,17 @@ def values_of(run: Path, kind: str) -> list[Any]:
 
 def plain(value: Any) -> Any:
     return float(value["$"]) if isinstance(value, dict) else value
+
+
+def test_the_logger_of_itwinai_records_a_lightning_training(folder: Path) -> None:
+    run = record_named_in(run_example(EXAMPLES / "itwinai_digits.py", folder), folder)
+
+    assert left_in(folder) == {"mllogs"}
+    assert run == folder / "mllogs" / "prov_logs" / "itwinai_digits" / "version_0"
+    # 1500 digits in 24 batches of 64, three epochs.
+    assert rows_of(run) == {("train_loss", "Training"): 72, ("validation_loss", "Validation"): 3}
+    assert prov4ml.get_parameter(run, "epochs", "value") == 3
+    assert prov4ml.get_parameter(run, "digits", "total_params") == 650
+    assert (run / "artifacts" / "note.txt").read_text() == "handwritten digits, 8 x 8 pixels"
+    assert prov4ml.list_parameters(run)["provml:status"] == "completed"
+    assert {path.suffix for path in run.glob("prov_*")} == {".json", ".dot"}

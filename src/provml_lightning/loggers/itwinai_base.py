@@ -113,13 +113,15 @@ class ItwinaiLogger(ABC):
         return self.log_freq == "batch"
 
 
+try:
+    from itwinai.loggers import Logger as _Base
+except ImportError:  # not installed, or not what it needs
+    _Base = ItwinaiLogger
+
 if TYPE_CHECKING:
     Base = ItwinaiLogger
 else:
-    try:
-        from itwinai.loggers import Logger as Base
-    except ImportError:  # not installed, or not what it needs
-        Base = ItwinaiLogger
+    Base = _Base
 
 
 def check_initialized(method: Method) -> Method:
