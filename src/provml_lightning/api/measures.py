@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from provml_lightning.domain.folding import Fold, FoldOperation, fold_of
 from provml_lightning.domain.records import FinalMetric
