@@ -115,15 +115,14 @@ def log_carbon_metrics(context: str | None = None, step: int | None = None) -> N
     """Keep the emissions since the last call.
 
     Raises:
-        SamplerUnavailableError: Always, in this version: it has no samplers yet.
+        SamplerUnavailableError: Always, in this version: it knows no carbon intensity yet. The
+            energy that emissions come from is kept by :func:`log_system_metrics`.
     """
-    raise _not_yet("log_carbon_metrics", context, step)
-
-
-def _not_yet(call: str, *_: object) -> SamplerUnavailableError:
-    return SamplerUnavailableError(
-        f"{call}: this version of provml-lightning measures no system or carbon metrics;"
-        " log what you measure yourself with log_metric(..., unit=..., source=...)"
+    del context, step
+    raise SamplerUnavailableError(
+        "log_carbon_metrics: this version of provml-lightning knows no carbon intensity. Keep the"
+        " energy with log_system_metrics, and emissions that you know yourself with"
+        " log_metric(..., unit='gCO2eq', source=...)"
     )
 
 

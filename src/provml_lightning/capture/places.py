@@ -47,10 +47,19 @@ def free_name(folder: Path, wanted: str, *, is_folder: bool = False) -> Path:
 
 
 def folder_for(folder: Path, wanted: str) -> Path:
-    """Return where the folder ``wanted`` is in ``folder``, or ``-2`` and so on beside a file."""
+    """Return the folder in ``folder`` that holds the files of the model ``wanted``, or will.
+
+    It gets ``-2`` and so on behind its name where that is another thing's: a file, or a folder
+    that was copied there and must stay as it is.
+    """
     names = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
     places = (folder / name for name in names)
-    return next(place for place in places if place.is_dir() or not os.path.lexists(place))
+    own = re.compile(rf"{re.escape(wanted)}(_\d+)?(_layers)?(-\d+)?\.(pt|json)|\..*")
+    return next(place for place in places if not os.path.lexists(place) or _holds(place, own))
+
+
+def _holds(place: Path, names: re.Pattern[str]) -> bool:
+    return place.is_dir() and all(names.fullmatch(path.name) for path in place.iterdir())
 
 
 def next_version(folder: Path, stem: str) -> Path:

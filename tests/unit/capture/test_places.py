@@ -114,3 +114,13 @@ def test_the_longest_name_leaves_room_for_the_temporary_one(tmp_path: Path) -> N
         temporary.write_text("whole")
 
     assert (tmp_path / ("x" * 255)).read_text() == "whole"
+
+
+def test_a_model_never_writes_into_a_folder_that_was_copied(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "weights.bin").touch()
+    assert folder_for(tmp_path, "net") == tmp_path / "net-2"
+    (tmp_path / "net-2").mkdir()
+    for name in ("net_0.pt", "net_12.pt", "net.pt", "net-2.pt", "net_layers.json"):
+        (tmp_path / "net-2" / name).touch()
+    assert folder_for(tmp_path, "net") == tmp_path / "net-2"
