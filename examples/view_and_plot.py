@@ -18,13 +18,14 @@ import prov4ml
 
 EPOCHS = 20
 STEP_SIZES = (0.00001, 0.0001, 0.001)
+PROJECT = "prov/step_size"  # a folder of its own: the runs below it are compared, and no others
 
 
 def train(step_size: float) -> None:
-    """Leave the record of one training, at prov/digits_<number>."""
+    """Leave the record of one training, at prov/step_size/digits_<number>."""
     digits = load_digits()
     model = SGDClassifier(learning_rate="constant", eta0=step_size, random_state=0)
-    with prov4ml.start_run("digits", provenance_save_dir="prov"):
+    with prov4ml.start_run("digits", provenance_save_dir=PROJECT):
         prov4ml.log_param("step_size", step_size)
         for epoch in range(EPOCHS):
             model.partial_fit(digits.data[:1500], digits.target[:1500], classes=np.arange(10))
@@ -59,11 +60,11 @@ def main() -> None:
     mpl.use("agg")  # draws into files, and needs no screen
     for step_size in STEP_SIZES:
         train(step_size)
-    compare("prov")
+    compare(PROJECT)
     picture = Path("accuracy.png")
-    plot("prov", picture)
+    plot(PROJECT, picture)
     print(f"The picture: {picture.absolute()}")
-    print(f"The record: {Path('prov').absolute()}")
+    print(f"The record: {Path(PROJECT).absolute()}")
 
 
 if __name__ == "__main__":

@@ -131,14 +131,16 @@ def test_calls_inside_a_lightning_module_go_to_the_run_of_the_logger(folder: Pat
 
 
 def test_runs_are_compared_and_drawn(folder: Path) -> None:
+    with prov4ml.start_run("another", provenance_save_dir=folder / "prov"):
+        prov4ml.log_metric("loss", 1.0)  # what lies beside its runs is not among them
     said = run_example(EXAMPLES / "view_and_plot.py", folder)
 
     assert left_in(folder) == {"prov", "accuracy.png"}
-    assert record_named_in(said, folder) == folder / "prov"
-    runs = prov4ml.list_runs_in_proj(folder / "prov")
+    assert record_named_in(said, folder) == folder / "prov" / "step_size"
+    runs = prov4ml.list_runs_in_proj(folder / "prov" / "step_size")
     assert [run.name for run in runs] == ["digits_0", "digits_1", "digits_2"]
     for run, step_size in zip(runs, ("1e-05", "0.0001", "0.001"), strict=True):
-        assert f"prov/{run.name}: step size {step_size}\n" in said
+        assert f"prov/step_size/{run.name}: step size {step_size}\n" in said
         assert rows_of(run) == {("accuracy", "Training"): 20, ("accuracy", "Validation"): 20}
         curve = prov4ml.get_metric(run, "accuracy", "Validation")
         assert curve["step"].tolist() == list(range(20))

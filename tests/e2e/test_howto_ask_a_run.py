@@ -23,7 +23,7 @@ def _digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             run.record(Parameter(time=time.time_ns(), key=key, value=value, context=context))
         for step, value in enumerate((0.5, 0.25)):
             run.record_metric("loss", value, "Training", step)
-            run.record_metric("power", 80.0, "Training", step, "nvml", unit="W")
+            run.record_metric("gpu_power", 80.0, "Training", step, "nvml.power", unit="W")
 
 
 @pytest.mark.usefixtures("_digits")

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 
 import prov4ml
 from provml_lightning.errors import (
+    ConfigurationError,
     NoActiveRunError,
     RecordError,
     RunClosedError,
@@ -460,3 +461,34 @@ def test_a_folder_that_cannot_be_written_is_refused_at_the_start() -> None:
     with pytest.raises(StorageError, match="prov"):
         prov4ml.start_run("digits")
     assert os.listdir() == ["prov"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("folder", ["journal", "metrics", "artifacts"])
+def test_a_planted_link_does_not_lead_a_runs_files_elsewhere(tmp_path: Path, folder: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    planted = tmp_path / "prov" / "exp_3"
+    planted.mkdir(parents=True)
+    (planted / folder).symlink_to(elsewhere)
+    with pytest.raises(ConfigurationError, match="is a link"):
+        prov4ml.start_run("exp", provenance_save_dir=tmp_path / "prov", use_run_id=3)
+    assert not list(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"use_run_id": True},
+        {"prov_user_namespace": 5},
+        {"provenance_save_dir": 5},
+        {"provenance_save_dir": "a\0b"},
+        {"save_after_n_logs": 0},
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        prov4ml.start_run("exp", **wrong)
+    assert not list(tmp_path.iterdir())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provml_lightning.domain.records import Status
-from provml_lightning.domain.settings import CompressorType, MetricsType, RunSettings
+from provml_lightning.domain.settings import (
+    CompressorType,
+    MetricsType,
+    RunSettings,
+    project_folder,
+)
 from provml_lightning.runtime.active import AnyRun, current, enter, innermost, leave
 from provml_lightning.runtime.exporting import exports_of, try_all
 from provml_lightning.runtime.opening import open_run
@@ -70,7 +74,7 @@ def start_run(
     settings = RunSettings(
         experiment_name=experiment_name,
         prov_user_namespace=prov_user_namespace,
-        provenance_save_dir=Path("prov" if provenance_save_dir is None else provenance_save_dir),
+        provenance_save_dir=project_folder(provenance_save_dir),
         collect_all_processes=collect_all_processes,
         save_after_n_logs=save_after_n_logs,
         rank=rank,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from enum import StrEnum
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from provml_lightning.errors import ConfigurationError, UnsupportedFormatError
 
-__all__ = ["CompressorType", "MetricsType", "RunSettings"]
+__all__ = ["CompressorType", "MetricsType", "RunSettings", "project_folder"]
 
 
 class MetricsType(StrEnum):
@@ -110,7 +111,9 @@ class RunSettings:
         """
         set_ = object.__setattr__
         set_(self, "experiment_name", _text("experiment_name", self.experiment_name))
-        set_(self, "provenance_save_dir", _absolute(self.provenance_save_dir))
+        set_(self, "provenance_save_dir", project_folder(self.provenance_save_dir))
+        if self.prov_user_namespace is not None:
+            _text("prov_user_namespace", self.prov_user_namespace)
         _count("save_after_n_logs", self.save_after_n_logs, least=1)
         for name in ("rank", "use_run_id"):
             if getattr(self, name) is not None:
@@ -130,7 +133,15 @@ def _text(name: str, value: Any) -> str:
     return str(value)
 
 
-def _absolute(path: Path) -> Path:
+def project_folder(path: Any) -> Path:
+    """Return the project's folder as an absolute path; None is ``prov`` where we are now.
+
+    Raises:
+        ConfigurationError: It is no path, or relative to a folder that is gone.
+    """
+    path = "prov" if path is None else path
+    if not isinstance(path, (str, PathLike)) or "\0" in str(path):
+        raise ConfigurationError(f"provenance_save_dir={path!r} must be the path of a folder")
     try:
         return Path(path).absolute()
     except OSError as error:
@@ -141,6 +152,8 @@ def _absolute(path: Path) -> Path:
 
 
 def _count(name: str, value: Any, *, least: int) -> None:
+    if isinstance(value, bool):
+        raise ConfigurationError(f"{name}={value!r} must be a whole number")
     try:
         number = operator.index(value)
     except TypeError:

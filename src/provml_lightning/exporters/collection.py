@@ -58,7 +58,9 @@ def write_collection(sources: Sequence[Path], target: Path, *, merged: bool = Fa
         MalformedDocumentError: A file is not PROV-JSON.
     """
     if not sources:
-        raise ExportError("there is no document to collect; name runs or PROV-JSON files")
+        raise ExportError(
+            "there is nothing to collect: no run and no PROV-JSON file; name some, or a folder that holds them"
+        )
     members = [
         _Member(f"r{number}", _label(path), _folder(path), load_document(path))
         for number, path in enumerate(sources, start=1)

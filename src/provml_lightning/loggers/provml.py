@@ -17,7 +17,12 @@ from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch.loggers import CSVLogger, Logger
 from typing_extensions import override
 
-from provml_lightning.domain.settings import CompressorType, MetricsType, RunSettings
+from provml_lightning.domain.settings import (
+    CompressorType,
+    MetricsType,
+    RunSettings,
+    project_folder,
+)
 from provml_lightning.errors import RecordError, StorageError
 from provml_lightning.loggers.parameters import keep_parameters
 from provml_lightning.loggers.recording import lightning_rank, on_recording_ranks
@@ -105,7 +110,7 @@ class ProvMLLogger(Logger):
         self._settings = RunSettings(
             experiment_name=self._name or "lightning_logs",
             prov_user_namespace=prov_user_namespace,
-            provenance_save_dir=Path("prov" if save_dir is None else save_dir),
+            provenance_save_dir=project_folder(save_dir),
             collect_all_processes=collect_all_processes,
             save_after_n_logs=(
                 flush_logs_every_n_steps if save_after_n_logs is None else save_after_n_logs

@@ -43,6 +43,11 @@ def _experiment(run: Path) -> str | None:
 
 
 def _documents(place: Path) -> list[Path]:
+    """Return what to read: a run of ours by its folder, since a killed one has no document yet."""
     if place.is_file() or (place / "run.json").exists():
         return [place]
-    return list_provjson_in_proj(place)
+    return [
+        source
+        for run in list_runs_in_proj(place)
+        for source in ([run] if (run / "run.json").exists() else list_provjson_in_proj(run))
+    ]

@@ -16,7 +16,7 @@ from provml_lightning.capture.environment import (
     requirements_text,
 )
 from provml_lightning.domain.records import Artifact, Opened, Status
-from provml_lightning.errors import StorageError
+from provml_lightning.errors import ConfigurationError, StorageError
 from provml_lightning.provenance.vocabulary import require_iri, run_iri
 from provml_lightning.runtime.collecting import unify
 from provml_lightning.runtime.ranks import (
@@ -102,8 +102,10 @@ def open_at(
         parent: The run that it is opened inside of.
 
     Raises:
+        ConfigurationError: A folder of the run is a link, which would lead its files elsewhere.
         StorageError: Its files cannot be made or read.
     """
+    _refuse_links(layout)
     known = read_index(layout.index)
     opened = Opened(
         time=time.time_ns(),
@@ -130,6 +132,15 @@ def open_at(
             run.close(Status.FAILED, error)
         raise
     return run
+
+
+def _refuse_links(layout: RunLayout) -> None:
+    for folder in (layout.journal, layout.metrics, layout.artifacts):
+        if folder.is_symlink():
+            raise ConfigurationError(
+                f"{folder} is a link, and what a run writes stays inside it; put the whole project"
+                " on the other disk with save_dir= or provenance_save_dir="
+            )
 
 
 def claim(wanted: Path, run_uuid: str, *, otherwise: Path | None) -> RunLayout:
