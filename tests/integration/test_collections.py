@@ -77,6 +77,22 @@ def test_a_collection_above_its_runs_moves_with_them(project: Path, tmp_path: Pa
     assert loss["value"].tolist() == [1 / 3]
 
 
+def test_a_killed_run_without_a_document_is_in_the_collection(
+    project: Path, tmp_path: Path
+) -> None:
+    dies = (
+        "import os, prov4ml\n"
+        f"prov4ml.start_run('digits', provenance_save_dir={str(project)!r})\n"
+        "prov4ml.log_param('lr', 0.3)\n"
+        "os._exit(1)\n"
+    )
+    subprocess.run([sys.executable, "-c", dies], check=False, timeout=60)
+    assert not list((project / "digits_3").glob("prov_*.json"))
+
+    path = collection(project, tmp_path / "out")
+    assert prov4ml.list_parameters(path)["lr"] == [0.0, 0.1, 0.2, 0.3]
+
+
 def test_unified_experiments_are_one_document_beside_the_runs(tmp_path: Path) -> None:
     for name in ("digits", "digits", "other"):
         with prov4ml.start_run(name, provenance_save_dir=tmp_path, unify_experiments=True):

@@ -59,7 +59,7 @@ def write_collection(sources: Sequence[Path], target: Path, *, merged: bool = Fa
     """
     if not sources:
         raise ExportError(
-            "there is nothing to collect: no run and no PROV-JSON file; name some, or a folder that holds them"
+            "nothing to collect: no run and no PROV-JSON file; name some, or a folder of them"
         )
     members = [
         _Member(f"r{number}", _label(path), _folder(path), load_document(path))
