@@ -9,7 +9,16 @@ from pathlib import Path
 import nox
 
 nox.options.default_venv_backend = "none"
-nox.options.sessions = ["lint", "types", "unit", "conformance", "integration", "e2e"]
+nox.options.sessions = [
+    "lint",
+    "types",
+    "docs",
+    "unit",
+    "itwinai_light",
+    "conformance",
+    "integration",
+    "e2e",
+]
 
 BIN = Path(sys.executable).parent
 
@@ -60,6 +69,15 @@ def integration(session: nox.Session) -> None:
 def e2e(session: nox.Session) -> None:
     """Test examples and commands as a user runs them."""
     run_tests(session, "tests/e2e")
+
+
+@nox.session
+def itwinai_light(session: nox.Session) -> None:
+    """Test beside itwinai's loggers, installed without what the rest of itwinai drags in."""
+    install = (sys.executable, "-m", "pip", "install", "--quiet")
+    session.run(*install, "--no-deps", "itwinai==0.4.2")
+    session.run(*install, "omegaconf", "requests", "typer")
+    run_tests(session, "tests/integration/test_itwinai.py")
 
 
 @nox.session(venv_backend="venv")
