@@ -44,6 +44,16 @@ def test_an_artifact_that_is_not_there_leaves_no_empty_file(tmp_path: Path) -> N
     assert left == ["requirements.txt"]
 
 
+def test_a_model_without_weights_leaves_no_empty_file(tmp_path: Path) -> None:
+    with prov4ml.start_run("e", provenance_save_dir=tmp_path):
+        with pytest.raises(RecordError, match="class int has no state_dict"):
+            prov4ml.log_model("net", 3)
+        with pytest.raises(RecordError, match="class int has no state_dict"):
+            prov4ml.save_model_version("net", 3)
+    left = [path.name for path in (tmp_path / "e_0" / "artifacts").rglob("*") if path.is_file()]
+    assert left == ["requirements.txt"]
+
+
 def test_a_model_and_an_artifact_of_one_name_are_both_kept(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("of the net")
     with prov4ml.start_run("e", provenance_save_dir=tmp_path):

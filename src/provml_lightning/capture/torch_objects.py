@@ -84,20 +84,30 @@ def save_state(model: Any, path: Path) -> None:
         RecordError: ``model`` has no ``state_dict()``.
         StorageError: The file cannot be written.
     """
-    if isinstance(model, type) or not callable(attribute(model, "state_dict")):
-        raise RecordError(
-            f"a {class_name(model)} has no state_dict() to save; write it to a file with its own"
-            " library and log that file with log_artifact(..., is_model=True)"
-        )
-    state = _unwrapped(model).state_dict()
     try:
-        with written_whole(path) as temporary, temporary.open("xb") as file:
-            _save(state, file)
+        with written_whole(path) as temporary:  # takes the name back too where there is no state
+            state = _state_dict(model)
+            with temporary.open("xb") as file:
+                _save_state(state, class_name(model), file)
     except OSError as error:
         raise storage_error(path, "write the weights", error) from error
+
+
+def _state_dict(model: Any) -> Any:
+    if isinstance(model, type) or not callable(attribute(model, "state_dict")):
+        raise RecordError(
+            f"what is of class {class_name(model)} has no state_dict() to save; write it to a file"
+            " with its own library and log that file with log_artifact(..., is_model=True)"
+        )
+    return _unwrapped(model).state_dict()
+
+
+def _save_state(state: Any, name: str, file: BinaryIO) -> None:
+    try:
+        _save(state, file)
     except (TypeError, AttributeError, PicklingError) as error:
         raise RecordError(
-            f"the state_dict() of a {class_name(model)} holds something that torch cannot write"
+            f"the state_dict() of class {name} holds something that torch cannot write"
             f" ({error}); keep tensors, numbers, texts and containers in it"
         ) from error
 
