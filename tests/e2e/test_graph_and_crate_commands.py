@@ -98,8 +98,21 @@ def test_crate_packs_a_run_with_its_license(project: Path) -> None:
     assert root["license"] == {"@id": "https://spdx.org/licenses/CC-BY-4.0"}
 
 
-def test_a_crate_of_nothing_is_refused(tmp_path: Path) -> None:
-    done = call(tmp_path, SCRIPT, "crate", "none")
+@pytest.mark.parametrize("command", ["crate", "graph"])
+def test_what_is_no_run_is_refused_with_the_ones_that_are_close(
+    command: str, project: Path
+) -> None:
+    none = call(project, SCRIPT, command, "prov/digit_0")
+    assert (none.returncode, none.stdout) == (2, "")
+    assert "there is no 'prov/digit_0'; the closest are" in none.stderr
+
+    above = call(project, SCRIPT, command, "prov")
+    assert (above.returncode, above.stdout) == (2, "")
+    assert "runs lie below it, such as 'prov/digits_0'" in above.stderr
+
+
+def test_a_crate_of_a_file_is_refused(project: Path) -> None:
+    done = call(project, SCRIPT, "crate", "prov/digits_0/prov_digits_0.json")
 
     assert done.returncode == 1
-    assert "not the folder of a run" in done.stderr
+    assert "is a file, not the folder of a run" in done.stderr

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from provml_lightning.exporters.crate import write_crate
+from provml_lightning.query.places import require_run
 
 __all__ = ["crate"]
 
@@ -24,4 +25,4 @@ def crate(
     ] = None,
 ) -> None:
     """Describe a run's files as an RO-Crate; print what was written."""
-    typer.echo(write_crate(run, archive=archive, license_name=license_name))
+    typer.echo(write_crate(require_run(run), archive=archive, license_name=license_name))

@@ -11,6 +11,7 @@ import typer
 from provml_lightning.cli.terminal import complain, survive_output
 from provml_lightning.errors import ProvMLError
 from provml_lightning.exporters.graph import write_dot, write_svg
+from provml_lightning.query.places import require_run
 
 __all__ = ["dot2svg_main", "graph", "prov2dot_main", "run_alone"]
 
@@ -26,6 +27,7 @@ def graph(
     output: Output = None,
 ) -> None:
     """Write the graph of a run's provenance as DOT, and with --svg as a picture."""
+    require_run(run)
     if not svg:
         typer.echo(write_dot(run, output or _beside(run, ".dot")))
         return

@@ -45,6 +45,8 @@ def load_run(directory: Path) -> RecordedRun:
         MalformedDocumentError: Its document or its index is damaged.
         StorageError: Its journal cannot be read.
     """
+    if directory.is_file():
+        raise ExportError(f"{directory} is a file, not the folder of a run (unpack a ZIP first)")
     layout = RunLayout(directory.resolve())
     index = read_index(layout.index)
     if index is None:
