@@ -78,7 +78,8 @@ def _facts(attributes: Mapping[str, Any]) -> Iterator[str]:
     for name, form in _SHOWN.items():
         if name in facts:
             unit = literal_text(facts["unit"]) if name == "last" and "unit" in facts else ""
-            yield f"{form.format(literal_text(facts[name]))} {unit}".rstrip()
+            shown = f"{form.format(literal_text(facts[name]))} {unit}".rstrip()
+            yield "1 value" if shown == "1 values" else shown
     yield from _duration(facts)
 
 

@@ -99,6 +99,12 @@ def test_few_facts_stand_below_a_name(small: dict[str, Any], parsed: Parse) -> N
     }
 
 
+def test_one_value_is_no_plural(small: dict[str, Any], parsed: Parse) -> None:
+    (loss,) = (one for one in small["entity"].values() if one["prov:label"] == "loss")
+    loss["provml:rows"] = 1
+    assert "loss|last 1100 J · 1 value" in nodes(parsed(graph_from_document(small)))
+
+
 def test_a_context_and_what_it_alone_made_share_a_frame(
     small: dict[str, Any], parsed: Parse
 ) -> None:
