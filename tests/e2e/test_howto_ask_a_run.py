@@ -35,3 +35,4 @@ def test_every_snippet_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> N
     assert names["power"]["value"].tolist() == [80.0, 80.0]
     assert names["own"]["value"].tolist() == [0.5, 0.25]
     assert names["best"] == {"digits_0": 0.25}
+    assert names["rates"] == {"digits_0": 0.1}
