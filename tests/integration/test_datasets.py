@@ -79,7 +79,7 @@ def test_a_loader_tells_samples_and_batches_as_they_are() -> None:
         "drop_last": False,
         "sampler": "RandomSampler",
         "shuffle": True,
-        "transform": "<function Untouchable.<lambda>>",
+        "transform": f"{__name__}.Untouchable.<lambda>",
     }
 
 

@@ -54,7 +54,9 @@ def test_sparse_tensors_are_written_and_those_without_values_described(tmp_path:
     meta = write_value(torch.zeros(2, device="meta"), tmp_path, "meta")
 
     assert torch.equal(torch.load(sparse, weights_only=True).to_dense(), torch.eye(3))
-    assert meta.read_text() == "tensor(..., device='meta', size=(2,))"
+    assert meta.read_text() == (
+        "tensor(..., device='meta', size=(2,)), shape (2,), dtype torch.float32"
+    )
 
 
 def test_an_image_is_a_png_and_in_a_mode_without_png_a_tiff(tmp_path: Path) -> None:

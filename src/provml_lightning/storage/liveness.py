@@ -19,6 +19,8 @@ __all__ = ["is_running", "process_place", "process_start", "seems_alive", "this_
 
 _FRESH = 300.0
 
+_DEAD = frozenset("ZXx")
+
 
 @cache
 def process_place() -> str | None:
@@ -37,18 +39,19 @@ def process_place() -> str | None:
 
 
 def process_start(pid: int) -> int | None:
-    """Return when a process of this machine started, or None where nobody says.
+    """Return when a process of this machine started; None where it is dead or nobody says.
 
-    Together with the process id it names one process for ever.
+    Together with the process id it names one process for ever. One that has ended and that its
+    parent has not asked about yet writes no more: it is dead.
 
     Source:
-        ``/proc/<pid>/stat``, field 22 [clock ticks since boot].
+        ``/proc/<pid>/stat``, fields 3 (state) and 22 [clock ticks since boot].
     """
     if sys.platform != "linux":
         return None
     try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
-        return int(after_name.split()[19])
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if state in _DEAD else int(fields[18])
     except (OSError, ValueError, IndexError):
         return None
 

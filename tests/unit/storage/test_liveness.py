@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from provml_lightning.storage import liveness
-from provml_lightning.storage.liveness import is_running, seems_alive, this_process
+from provml_lightning.storage.liveness import (
+    is_running,
+    process_start,
+    seems_alive,
+    this_process,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,3 +59,15 @@ def test_a_process_that_proc_hides_is_not_taken_for_dead(monkeypatch: pytest.Mon
     monkeypatch.setattr(liveness, "process_start", lambda _: None)
     assert is_running(here)
     assert is_running(dataclasses.replace(here, pid=2**22 - 1)) is False
+
+
+@linux
+def test_a_process_that_ended_and_was_not_asked_about_is_dead() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    try:
+        deadline = time.monotonic() + 30
+        while process_start(child.pid) is not None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert process_start(child.pid) is None
+    finally:
+        child.wait()
