@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from provml_lightning.domain.catalogue import SYSTEM_METRICS, Metric
+from provml_lightning.domain.catalogue import ENERGY_CONSUMED, SYSTEM_METRICS, Metric
 
 __all__ = ["PAGE", "page"]
 
@@ -25,7 +25,20 @@ A GB is 10⁹ bytes. What a machine cannot tell is absent, and a note in the doc
 |---|---|---|---|
 """
 
+CARBON = """
+## Energy
+
+`log_carbon_metrics(context, step)` keeps the energy since its last call in the run.
+No carbon intensity is known yet, so there are no grams of CO2, and a note says so.
+The source joins those of the parts, such as `rapl+nvml.energy`.
+
+| metric | unit | meaning | `source`, of each part |
+|---|---|---|---|
+"""
+
 TAIL = """
+## Sources
+
 | `source` | is |
 |---|---|
 | `rapl` | the energy counters of CPU packages and DRAM, through Linux's powercap |
@@ -50,7 +63,7 @@ TAIL = """
 
 def page() -> str:
     """Return the page's text."""
-    return HEAD + "".join(map(_row, SYSTEM_METRICS)) + TAIL
+    return HEAD + "".join(map(_row, SYSTEM_METRICS)) + CARBON + _row(ENERGY_CONSUMED) + TAIL
 
 
 def _row(metric: Metric) -> str:

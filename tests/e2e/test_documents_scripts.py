@@ -17,11 +17,6 @@ STAND_INS = f"""\
 import sys
 sys.path.append({str(HERE / "stand_ins")!r})
 """
-# Until this version knows carbon intensities, the call raises: delete this with it.
-UNMEASURED = """\
-import prov4ml
-prov4ml.log_carbon_metrics = lambda *_, **__: None
-"""
 # torchvision's own text of the scripts' transform
 TRANSFORM = """\
 Compose(
@@ -38,7 +33,7 @@ def run_document(name: str, folder: Path) -> list[str]:
     script = folder.parent / f"{name}_script.py"
     stand_ins = STAND_INS.format(first="import lightning" if name == "lightning" else "")
     on_cpu = printed.replace('accelerator="cuda"', 'accelerator="cpu"')
-    script.write_text(stand_ins + UNMEASURED + on_cpu, encoding="utf-8")
+    script.write_text(stand_ins + on_cpu, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=folder,
@@ -106,6 +101,7 @@ def test_the_lightning_script_runs_as_printed(folder: Path) -> None:
         ("cpu_usage_pct", "Training"): 2,
         ("ram_usage_gb", "Training"): 2,
         ("disk_usage_gb", "Training"): 2,
+        ("energy_consumed", "Training"): 2,
     }
     assert {key: rows.get(key) for key in told} == told
     assert prov4ml.get_metric(run, "epoch")["value"].tolist() == [0.0, 1.0]

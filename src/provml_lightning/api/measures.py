@@ -7,7 +7,7 @@ import time
 from provml_lightning.domain.folding import Fold, FoldOperation, fold_of
 from provml_lightning.domain.records import FinalMetric
 from provml_lightning.domain.scalars import to_value
-from provml_lightning.errors import ConfigurationError, SamplerUnavailableError
+from provml_lightning.errors import ConfigurationError
 from provml_lightning.runtime.active import current, deliver, innermost
 from provml_lightning.runtime.folds import register_fold
 from provml_lightning.runtime.run import Run
@@ -112,18 +112,33 @@ def log_system_metrics(context: str | None = None, step: int | None = None) -> N
 
 
 def log_carbon_metrics(context: str | None = None, step: int | None = None) -> None:
-    """Keep the emissions since the last call.
+    """Keep the energy used since the last call, of which emissions are made.
+
+    One metric: ``energy_consumed`` [J], the energy of CPUs, RAM and GPUs as far as each is known;
+    its ``source`` tells sensors from models. This version knows no carbon intensity, so there are
+    no grams of CO2, and the document says so.
+
+    Args:
+        context: What it belongs to; None for the run itself.
+        step: Whole number, or None [1].
 
     Raises:
-        SamplerUnavailableError: Always, in this version: it knows no carbon intensity yet. The
-            energy that emissions come from is kept by :func:`log_system_metrics`.
+        ConfigurationError: As :func:`log_system_metrics` does.
+
+    Source:
+        docs/reference/metrics.md lists the sources.
     """
-    del context, step
-    raise SamplerUnavailableError(
-        "log_carbon_metrics: this version of provml-lightning knows no carbon intensity. Keep the"
-        " energy with log_system_metrics, and emissions that you know yourself with"
-        " log_metric(..., unit='gCO2eq', source=...)"
-    )
+    from provml_lightning.runtime.sampling import begin_sampling, sampling_of
+
+    run = current()
+    if run is None:
+        deliver(begin_sampling)
+        return
+    sampling = sampling_of(run)
+    energy = None if sampling is None else sampling.energy_consumed()
+    if energy is not None:
+        name, value, unit, source = energy
+        run.record_metric(name, value, context, step, source, time=time.time_ns(), unit=unit)
 
 
 def _fold(operation: FoldOperation | str | Fold) -> tuple[Fold, str]:

@@ -58,7 +58,7 @@ def start_run(
         use_compressor: Compressor of the metrics files; None or True: the form's own choice,
             False: none.
         use_run_id: Continue the run with this number, or make it.
-        disable_codecarbon: Measure no emissions; ``log_carbon_metrics`` then raises.
+        disable_codecarbon: Measure no emissions; ``log_carbon_metrics`` keeps the energy alone.
         unify_experiments: At the end of the run, write the documents of all runs of the
             experiment into one, ``collection_<experiment>.json`` in the project's folder.
         strict: Storage faults raise instead of warning.

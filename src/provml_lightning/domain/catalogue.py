@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["SYSTEM_METRICS", "Metric"]
+__all__ = ["ENERGY_CONSUMED", "SYSTEM_METRICS", "Metric"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,14 @@ _GPU_ENERGY = (
     "nvml.energy", "nvml.power", "nvml.energy.mig-parent", "nvml.power.mig-parent",
     "amdsmi.energy", "amdsmi.power", "apple",
 )  # fmt: skip
+
+# What log_carbon_metrics keeps; its source joins those of its parts with a plus.
+ENERGY_CONSUMED = Metric(
+    "energy_consumed",
+    "J",
+    "energy of CPUs, RAM and GPUs over the interval, as far as each is known",
+    tuple(dict.fromkeys((*_CPU_ENERGY, *_RAM_ENERGY, *_GPU_ENERGY))),
+)
 
 # What log_system_metrics keeps, in the order of the documents.
 SYSTEM_METRICS = (

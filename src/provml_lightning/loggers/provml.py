@@ -73,7 +73,7 @@ class ProvMLLogger(Logger):
         csv_separator: Separator of the CSV form, one character.
         use_compressor: Compressor of the metrics files; None or True: the form's own choice,
             False: none.
-        disable_codecarbon: Measure no emissions; ``log_carbon_metrics`` then raises.
+        disable_codecarbon: Measure no emissions; ``log_carbon_metrics`` keeps the energy alone.
         unify_experiments: At the end of the run, write the documents of all runs of the
             experiment into one, ``collection_<experiment>.json``.
         strict: Faults of the disk, and values that are not numbers, raise instead of warning.

@@ -16,7 +16,7 @@ from provml_lightning.runtime.run import Run
 from provml_lightning.samplers.interval import Cursor
 from provml_lightning.samplers.machine import Share, open_machine
 from provml_lightning.samplers.sampler import Sampler
-from provml_lightning.samplers.system import missing_metrics, system_values
+from provml_lightning.samplers.system import energy_consumed, missing_metrics, system_values
 
 if TYPE_CHECKING:
     from provml_lightning.runtime.active import AnyRun
@@ -45,6 +45,7 @@ class Sampling:
         opened = open_machine(run.directory, _share(run), os.environ)
         self.sampler = Sampler(opened.channels, on_drop=self._dropped, close=opened.close)
         self._cursor = Cursor(self.sampler)
+        self._energy: Cursor | None = None
         self._due: float | None = time.monotonic() + _FIRST_INTERVAL
         for remark in opened.remarks:
             self._note(remark)
@@ -58,14 +59,28 @@ class Sampling:
 
         The first call waits until there is an interval to speak of, a tenth of a second.
         """
-        if self._due is not None:
-            time.sleep(max(self._due - time.monotonic(), 0.0))
-            self._due = None
+        self._await_first_interval()
         return system_values(self._cursor.advance())
+
+    def energy_consumed(self) -> Value | None:
+        """Return the energy since the last call of this kind [J]; None where it is not known."""
+        if self._energy is None:
+            self._energy = Cursor(self.sampler)
+            self._note(
+                "no emissions: this version knows no carbon intensity; energy_consumed is the"
+                " energy that they would come from"
+            )
+        self._await_first_interval()
+        return energy_consumed(self._energy.advance())
 
     def cursor(self) -> Cursor:
         """Return a place in the sampler's time for a caller of its own."""
         return Cursor(self.sampler)
+
+    def _await_first_interval(self) -> None:
+        if self._due is not None:
+            time.sleep(max(self._due - time.monotonic(), 0.0))
+            self._due = None
 
     def _dropped(self, channel: str, source: str, error: BaseException) -> None:
         message = f"{channel} ({source}) is not read any more: {error}"
