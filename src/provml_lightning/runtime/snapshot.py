@@ -88,10 +88,12 @@ def wait_for_ranks(
 
 
 def _compile(layout: RunLayout, *, seal: bool) -> RunIndex:
-    # Who has finished is asked before the files are read: nobody adds to those of a writer that
-    # had finished by then.
-    finished = open_ledger(layout).finished() if seal else []
     ledger = open_ledger(layout)
+    finished = ledger.finished() if seal else []
+    if seal and not ledger.is_ours():
+        # Who has finished is asked before the files are read: nobody adds to those of a writer
+        # that had finished by then. What this process wrote, it has closed.
+        ledger = open_ledger(layout)
     contents, covers = write_contents(ledger)
     spans = intervals(contents)
     index = _index(layout, ledger.index, contents, spans.get(None))

@@ -119,13 +119,14 @@ class Values(ABC):
             value = to_value(key, value)
         if step.__class__ is not int:
             step = ABSENT if step is None else to_step(key, step)
-        if epoch.__class__ is not int:
-            epoch = ABSENT if epoch is None else to_step(key, epoch)
+        if epoch is None:
+            epoch = ABSENT
+        elif epoch.__class__ is not int:
+            epoch = to_step(key, epoch)
         if time is None:
             time = _now()
         while number:
-            head = self._points.head
-            slots, buffer = head
+            slots, buffer = head = self._points.head
             offset = next(slots)
             try:
                 _pack(buffer, offset, time, step, epoch, value, number, MARK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,7 +15,7 @@ from provml_lightning.storage.folding import with_folds
 from provml_lightning.storage.formats import open_format
 from provml_lightning.storage.index import RunIndex, read_index
 from provml_lightning.storage.journal import JournalLines, read_journal
-from provml_lightning.storage.liveness import is_running, seems_alive
+from provml_lightning.storage.liveness import is_running, process_place, seems_alive
 from provml_lightning.storage.metrics import (
     Compiled,
     Source,
@@ -90,6 +91,11 @@ class Ledger:
             for journal in self.journals
             if _has_ended(journal) or is_running(journal.writer) is False
         ]
+
+    def is_ours(self) -> bool:
+        """Tell whether this process is the only one that wrote."""
+        here = (os.getpid(), process_place())
+        return all((journal.writer.pid, journal.writer.place) == here for journal in self.journals)
 
     def writing(self) -> list[Writer]:
         """Return the writers that have not ended and seem to be alive."""
