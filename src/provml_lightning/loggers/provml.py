@@ -31,6 +31,7 @@ from provml_lightning.loggers.stages import (
     context_of_stage,
     meaning_of,
     split_epoch,
+    stage_and_epoch,
 )
 from provml_lightning.loggers.versions import promise_version, require_inside
 from provml_lightning.loggers.workers import shared_folder
@@ -44,8 +45,7 @@ from provml_lightning.storage.layout import RunLayout
 
 __all__ = ["ProvMLLogger"]
 
-# One for all loggers: it is held while a run opens, and a logger that holds a lock cannot be
-# pickled.
+# Held while a run opens; one for all loggers, since one that holds a lock cannot be pickled.
 _opening = threading.RLock()
 
 
@@ -160,8 +160,7 @@ class ProvMLLogger(Logger):
     @override
     def log_dir(self) -> str:
         """The folder of this version: the run's."""
-        version = self.version
-        folder = version if isinstance(version, str) else f"version_{version}"
+        folder = self.version if isinstance(self.version, str) else f"version_{self.version}"
         return str(Path(self.root_dir, folder))
 
     @property
@@ -185,10 +184,7 @@ class ProvMLLogger(Logger):
         """Keep values; Lightning calls this for everything that ``self.log`` sends to loggers."""
         run = self._opened()
         values, epoch = split_epoch(metrics)
-        trainer = self._current_trainer()
-        stage = None if trainer is None else context_of_stage(trainer)
-        if epoch is None and stage is not None:
-            epoch = trainer.current_epoch
+        stage, epoch = stage_and_epoch(self._current_trainer(), epoch)
         for name, value in values.items():
             context = stage or context_of_name(name)
             key = f"{self._prefix}{self.LOGGER_JOIN_CHAR}{name}" if self._prefix else name
@@ -207,10 +203,7 @@ class ProvMLLogger(Logger):
     ) -> None:
         """Keep hyperparameters, nested names joined by ``/``; Lightning calls this at each start.
 
-        Args:
-            params: Any mapping or namespace, nested as it likes.
-            metrics: Values to keep with them, as TensorBoardLogger takes them.
-            step: The step of these values [1].
+        ``metrics`` are values to keep with them, at ``step``, as TensorBoardLogger takes them.
         """
         keep_parameters(self._opened(), params)
         if metrics:
@@ -271,8 +264,7 @@ class ProvMLLogger(Logger):
     def _open(self) -> Run:
         if not self._settings.collect_all_processes:
             return self._open_in(self._place())
-        rank, ranks = lightning_rank(), range(world_size())
-        project = self._settings.provenance_save_dir
+        rank, ranks, project = lightning_rank(), range(world_size()), Path(self.save_dir)
         folder, _ = shared_folder(lambda: self._place().directory, ranks, rank, project)
         if self._counted:
             self._version = int(folder.name.removeprefix("version_"))
@@ -299,7 +291,7 @@ class ProvMLLogger(Logger):
         )
 
     def _current_trainer(self) -> Any:
-        return None if self._trainer is None else self._trainer()
+        return self._trainer and self._trainer()
 
 
 # Trainer.log_dir is the run's folder for instances of CSVLogger and TensorBoardLogger alone, and

@@ -12,7 +12,7 @@ from provml_lightning.domain.records import Status
 from provml_lightning.domain.values import flatten
 from provml_lightning.runtime.outcome import outcome_of
 
-__all__ = ["context_of_name", "context_of_stage", "meaning_of", "split_epoch"]
+__all__ = ["context_of_name", "context_of_stage", "meaning_of", "split_epoch", "stage_and_epoch"]
 
 # Values of lightning.pytorch.trainer.states.RunningStage
 _STAGES = {
@@ -37,6 +37,15 @@ def context_of_stage(trainer: Any) -> str | None:
     """Return the context of what a Trainer does now; None where it does nothing."""
     stage = getattr(trainer.state, "stage", None)
     return None if stage is None else _STAGES.get(str(stage.value))
+
+
+def stage_and_epoch(trainer: Any, told: int | None) -> tuple[str | None, int | None]:
+    """Return the context of what a Trainer does now, and its epoch where none was told.
+
+    Both are None where no Trainer is known, the epoch too where it does nothing.
+    """
+    stage = None if trainer is None else context_of_stage(trainer)
+    return stage, trainer.current_epoch if told is None and stage is not None else told
 
 
 def context_of_name(name: str) -> str | None:
