@@ -281,3 +281,21 @@ def test_a_picture_brings_its_graph(project: Path) -> None:
     prov4ml.end_run(create_svg=True)
     assert (project / "graph_0" / "prov_graph_0.dot").is_file()
     assert "<svg" in (project / "graph_0" / "prov_graph_0.svg").read_text()
+
+
+def test_a_run_that_is_ended_inside_its_block_stays_ended(project: Path) -> None:
+    with prov4ml.start_run("block") as run:
+        prov4ml.log_metric("loss", 1.0)
+        prov4ml.end_run(create_graph=True)
+        assert not run.is_open
+    assert (project / "block_0" / "prov_block_0.dot").is_file()
+    assert prov4ml.get_parameter(project / "block_0", "block_0", "status") == "completed"
+
+
+def test_the_exception_of_a_block_is_the_runs_and_goes_on(project: Path) -> None:
+    error = ValueError("no data")
+    with pytest.raises(ValueError, match="no data") as raised, prov4ml.start_run("block"):
+        raise error
+    assert raised.value is error
+    assert prov4ml.get_parameter(project / "block_0", "block_0", "status") == "failed"
+    assert prov4ml.get_parameter(project / "block_0", "block_0", "error_type") == "ValueError"
