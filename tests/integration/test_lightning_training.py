@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from lightning.pytorch.callbacks import LearningRateMonitor
+from lightning.pytorch.callbacks import Callback, LearningRateMonitor
 
 import prov4ml
 from tests.training import BATCHES, Digits, DigitsData, Witness, digits, trainer
@@ -283,3 +285,47 @@ def test_a_training_that_goes_on_from_a_checkpoint_counts_on_in_its_own_run() ->
         (0, 0), (1, 0), (2, 0), (3, 0), (4, 1), (5, 1), (6, 1), (7, 1),
     ]  # fmt: skip
     assert rows(first.log_dir, "loss")[4:] == rows(second.log_dir, "loss")
+
+
+class Clock(Callback):
+    """Writes down when the Trainer's own stages began and ended."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, datetime] = {}
+
+    def _now(self, name: str) -> None:
+        self.times[name] = datetime.now(UTC)
+
+    def on_train_start(self, *_: Any) -> None:
+        self._now("Training begins")
+
+    def on_train_end(self, *_: Any) -> None:
+        self._now("Training ends")
+
+    def on_test_start(self, *_: Any) -> None:
+        self._now("Testing begins")
+
+    def on_test_end(self, *_: Any) -> None:
+        time.sleep(0.05)
+        self._now("Testing ends")
+
+
+def test_a_context_lasts_as_long_as_its_stage() -> None:
+    logger, clock = prov4ml.ProvMLLogger(), Clock()
+    training = trainer(logger, callbacks=[clock])
+    model = Digits()
+    training.fit(model, digits(), digits())
+    training.test(model, digits(), verbose=False)
+
+    told = json.loads(Path(logger.log_dir, "prov_version_0.json").read_text())["activity"]
+    spans = {
+        name: tuple(
+            datetime.fromisoformat(told[f"context/{name}"][f"prov:{end}Time"])
+            for end in ("start", "end")
+        )
+        for name in ("Training", "Testing")
+    }
+    for name, (begin, end) in spans.items():
+        assert begin <= clock.times[f"{name} begins"]
+        assert end >= clock.times[f"{name} ends"]
+    assert spans["Training"][1] <= spans["Testing"][0]

@@ -29,6 +29,7 @@ from provml_lightning.loggers.recording import lightning_rank, on_recording_rank
 from provml_lightning.loggers.stages import (
     context_of_name,
     context_of_stage,
+    declared,
     meaning_of,
     split_epoch,
     stage_and_epoch,
@@ -129,6 +130,7 @@ class ProvMLLogger(Logger):
         self._uuid = str(uuid.uuid4())
         self._run: Run | None = None
         self._trainer: weakref.ref[Any] | None = None
+        self._stage: str | None = None
 
     @property
     @override
@@ -216,12 +218,13 @@ class ProvMLLogger(Logger):
         try:
             trainer = model.trainer
             self._trainer = weakref.ref(trainer)
-            begins = context_of_stage(trainer) is not None
+            self._stage = context_of_stage(trainer)
         except (RuntimeError, AttributeError, TypeError):  # Fabric, or a module of no Trainer
             self._trainer = None
             return
-        if begins:
-            BUSY_RUNS.add(self._opened())
+        if self._stage is not None:
+            BUSY_RUNS.add(run := self._opened())
+            run.record(declared(self._stage))
 
     @override
     @on_recording_ranks
@@ -235,7 +238,10 @@ class ProvMLLogger(Logger):
             return
         BUSY_RUNS.discard(run)
         error = sys.exc_info()[1] if status == "failed" else None
+        stage, self._stage = self._stage, None
         try:
+            if stage is not None:  # a context lasts from the first word of it to the last
+                run.record(declared(stage))
             run.snapshot(meaning_of(status, error), error)
         except Exception as failure:  # noqa: BLE001  whatever it is, the user's own error is worth more
             warn(f"{run.directory.name}: its documents were not written: {failure}")

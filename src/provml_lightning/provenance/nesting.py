@@ -14,11 +14,14 @@ __all__ = ["final_values", "outer_contexts"]
 
 
 def outer_contexts(contents: RunContents) -> dict[str, ContextDeclared]:
-    """Return how each context that was declared was declared last."""
+    """Return how each context was declared that is a part of another, or has a source of its own.
+
+    A stage of a Trainer is declared when it begins and ends; that says nothing of where it belongs.
+    """
     return {
         record.context: record
         for _, record in contents.records
-        if isinstance(record, ContextDeclared)
+        if isinstance(record, ContextDeclared) and (record.parent or record.source)
     }
 
 
