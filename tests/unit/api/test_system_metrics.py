@@ -54,7 +54,8 @@ def test_one_call_keeps_every_metric_that_the_machine_has(tmp_path: Path) -> Non
     assert prov4ml.get_metric(folder, "cpu_energy", context="Training")["step"].tolist() == [3]
     for name in OF_EVERY_MACHINE:
         (value,) = values(folder, name)
-        assert value > 0, name
+        # An idle machine is busy for none of the hundredths of a second that are counted.
+        assert value > 0 or name == "cpu_usage_pct", name
     for name in ("cpu_usage_pct", "ram_usage_pct", "disk_usage_pct"):
         assert values(folder, name)[0] <= 100
     assert values(folder, "ram_usage_gb")[0] < psutil.virtual_memory().total / 1e9
