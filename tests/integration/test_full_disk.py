@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import resource
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 import time
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -96,8 +97,23 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
         subprocess.run([_found("umount"), "--lazy", str(folder)], check=True)
     else:
         limit = FileSizeLimit(folder)
+        _lift_after(request, limit)
         yield limit
         limit.free()
+
+
+def _lift_after(request: pytest.FixtureRequest, limit: FileSizeLimit) -> None:
+    """Lift the limit with the test's last line: pytest then reports, perhaps into a long file."""
+    body = request.node.obj
+
+    @functools.wraps(body)
+    def lifted(**arguments: Any) -> None:
+        try:
+            body(**arguments)
+        finally:
+            limit.free()
+
+    request.node.obj = lifted
 
 
 def _open(disk: Disk, *, strict: bool = False) -> Run:
