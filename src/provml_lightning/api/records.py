@@ -64,7 +64,7 @@ def log_metric(
         return
     run = OPEN_RUNS[-1]
     try:
-        number = run.numbers[key, context, source]
+        number = run.numbers[source][context][key]
     except (KeyError, TypeError):
         library = library_of(_getframe(1)) if source is None else None
         number = run.number_of(key, context, source, unit, library)

@@ -26,7 +26,7 @@ class SilentRun(Block):
         """Begin to do nothing as a rank."""
         self.rank = rank
         self.is_open = True
-        self.numbers: dict[tuple[str, Any, str | None], int] = {}
+        self.numbers: dict[str | None, dict[Any, dict[str, int]]] = {}
         self.contributors = Contributors()
 
     def record_metric(self, *_: object, **__: object) -> None:

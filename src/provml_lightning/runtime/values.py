@@ -74,7 +74,7 @@ class Values(ABC):
             RunClosedError: The run has ended.
         """
         try:
-            number = self.numbers[key, context, source]
+            number = self.numbers[source][context][key]
         except (KeyError, TypeError):
             number = self.number_of(key, context, source, unit)
         self.record_value(key, number, value, step, epoch, time)
