@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,28 +42,38 @@ def intervals(contents: RunContents) -> dict[str | None, Interval]:
     included. A value's time is the caller's to give and may be of any year: outside the run it
     moves no bound. Where the run has not ended, nothing has: the ends are None.
     """
-    found: dict[str | None, Interval] = {}
+    told: dict[str | None, list[int]] = defaultdict(list)
     for _, record in contents.records:
-        _widen(found, None, record.time)
+        told[None].append(record.time)
         context = getattr(record, "context", None)
         if context is not None and not isinstance(record, Series):
-            _widen(found, context, record.time)
+            told[context].append(record.time)
         if isinstance(record, ContextDeclared) and record.parent is not None:
-            _widen(found, record.parent, record.time)
+            told[record.parent].append(record.time)
+    found = {context: Interval(min(times), max(times)) for context, times in told.items()}
     over = contents.status in _OVER
     run = found.get(None)
-    for series in contents.series:
-        times = series.first_time, series.last_time
+    span = run and (run if over else Interval(run.start, None))
+    for context, times in _times_of_values(contents).items():
+        if context is not None:
+            _widen(found, context, *(span.nearest(time) if span else time for time in times))
         if run is None:
             _widen(found, None, *times)
-        if series.name.context is not None:
-            span = run and (run if over else Interval(run.start, None))
-            _widen(found, series.name.context, *(span.nearest(t) if span else t for t in times))
     _cover_parts(found, contents)
     ordered = sorted(found.items(), key=lambda item: (item[0] is not None, item[1].start))
     if over:
         return dict(ordered)
     return {context: Interval(interval.start, None) for context, interval in ordered}
+
+
+def _times_of_values(contents: RunContents) -> dict[str | None, tuple[int, int]]:
+    """Return the first and the last time of a value in each context."""
+    found: dict[str | None, tuple[int, int]] = {}
+    for series in contents.series:
+        first, last = found.get(series.name.context, (series.first_time, series.last_time))
+        earliest, latest = min(first, series.first_time), max(last, series.last_time)
+        found[series.name.context] = earliest, latest
+    return found
 
 
 def first_opened(contents: RunContents) -> Opened | None:
