@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from provml_lightning.domain.catalogue import ENERGY_CONSUMED, SYSTEM_METRICS, Metric
+from provml_lightning.domain.catalogue import CARBON_METRICS, SYSTEM_METRICS, Metric
 
 __all__ = ["PAGE", "page"]
 
@@ -26,13 +26,14 @@ A GB is 10⁹ bytes. What a machine cannot tell is absent, and a note in the doc
 """
 
 CARBON = """
-## Energy
+## Energy and emissions
 
-`log_carbon_metrics(context, step)` keeps the energy since its last call in the run.
-No carbon intensity is known yet, so there are no grams of CO2, and a note says so.
-The source joins those of the parts, such as `rapl+nvml.energy`.
+`log_carbon_metrics(context, step)` keeps these for the time since its last call in the run.
+Their `source` begins with `carbon:`, such as `carbon:rapl`.
+That of a sum joins its parts, such as `carbon:rapl+nvml.energy`.
+Emissions are energy × carbon intensity × PUE; without an intensity there are none.
 
-| metric | unit | meaning | `source`, of each part |
+| metric | unit | meaning | `source`, after `carbon:` |
 |---|---|---|---|
 """
 
@@ -58,12 +59,16 @@ TAIL = """
 | `PROVML_CPU_TDP_W` | power of all CPUs under full load [W], for `model.tdp` |
 | `PROVML_CPU_IDLE_FRACTION` | the share of it that is drawn when idle, 0.1 if not set |
 | `PROVML_RAM_POWER_W` | power of the RAM [W], for `model.dimm` |
+| `PROVML_COUNTRY`, `PROVML_REGION` | where the electricity comes from, where the run does not say |
+| `PROVML_CARBON_INTENSITY` | its emissions [gCO2eq/kWh], instead of CodeCarbon's for the country |
+| `PROVML_PUE` | power usage effectiveness of the data centre, 1 if not set |
 """
 
 
 def page() -> str:
     """Return the page's text."""
-    return HEAD + "".join(map(_row, SYSTEM_METRICS)) + CARBON + _row(ENERGY_CONSUMED) + TAIL
+    tables = ["".join(map(_row, metrics)) for metrics in (SYSTEM_METRICS, CARBON_METRICS)]
+    return HEAD + tables[0] + CARBON + tables[1] + TAIL
 
 
 def _row(metric: Metric) -> str:

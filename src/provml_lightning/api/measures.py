@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from provml_lightning.domain.folding import Fold, FoldOperation, fold_of
 from provml_lightning.domain.records import FinalMetric
@@ -11,6 +12,12 @@ from provml_lightning.errors import ConfigurationError
 from provml_lightning.runtime.active import current, deliver, innermost
 from provml_lightning.runtime.folds import register_fold
 from provml_lightning.runtime.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from provml_lightning.runtime.active import AnyRun
+    from provml_lightning.samplers.system import Value
 
 __all__ = [
     "log_carbon_metrics",
@@ -102,43 +109,47 @@ def log_system_metrics(context: str | None = None, step: int | None = None) -> N
     run = current()
     if run is None:
         deliver(begin_sampling)
-        return
-    sampling = sampling_of(run)
-    if sampling is None:
-        return
-    values, now = sampling.system_values(), time.time_ns()
-    for name, value, unit, source in values:
-        run.record_metric(name, value, context, step, source, time=now, unit=unit)
+    elif (sampling := sampling_of(run)) is not None:
+        _keep(run, sampling.system_values(), context, step)
 
 
 def log_carbon_metrics(context: str | None = None, step: int | None = None) -> None:
-    """Keep the energy used since the last call, of which emissions are made.
+    """Keep the energy that the machine used since the last call of the run, and its emissions.
 
-    One metric: ``energy_consumed`` [J], the energy of CPUs, RAM and GPUs as far as each is known;
-    its ``source`` tells sensors from models. This version knows no carbon intensity, so there are
-    no grams of CO2, and the document says so.
+    At most nine metrics: ``emissions`` [gCO2eq], ``emissions_rate`` [gCO2eq/s], ``cpu_power``,
+    ``gpu_power``, ``ram_power`` [W], ``cpu_energy``, ``gpu_energy``, ``ram_energy``,
+    ``energy_consumed`` [J]. Their ``source`` begins with ``carbon:``, for their intervals are not
+    those of :func:`log_system_metrics`.
+
+    Emissions are energy times the carbon intensity of the run's ``country``, ``region`` or
+    ``carbon_intensity``, times its ``pue``. Where none of them was told, or with
+    ``disable_codecarbon``, the energies are kept alone, and a warning and the document say so.
+    Nothing is asked of the network.
 
     Args:
         context: What it belongs to; None for the run itself.
         step: Whole number, or None [1].
 
     Raises:
-        ConfigurationError: As :func:`log_system_metrics` does.
+        ConfigurationError: As :func:`log_system_metrics` does; or the run is strict, and
+            ``disable_codecarbon`` was set.
 
     Source:
-        docs/reference/metrics.md lists the sources.
+        docs/reference/metrics.md lists the sources; the intensities are CodeCarbon's.
     """
     from provml_lightning.runtime.sampling import begin_sampling, sampling_of
 
     run = current()
     if run is None:
         deliver(begin_sampling)
-        return
-    sampling = sampling_of(run)
-    energy = None if sampling is None else sampling.energy_consumed()
-    if energy is not None:
-        name, value, unit, source = energy
-        run.record_metric(name, value, context, step, source, time=time.time_ns(), unit=unit)
+    elif (sampling := sampling_of(run)) is not None:
+        _keep(run, sampling.carbon_values(), context, step)
+
+
+def _keep(run: AnyRun, values: Iterable[Value], context: str | None, step: int | None) -> None:
+    now = time.time_ns()
+    for name, value, unit, source in values:
+        run.record_metric(name, value, context, step, source, time=now, unit=unit)
 
 
 def _fold(operation: FoldOperation | str | Fold) -> tuple[Fold, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from provml_lightning.domain.carbon import CarbonSettings
 from provml_lightning.domain.records import Status
 from provml_lightning.domain.settings import (
     CompressorType,
@@ -37,6 +38,10 @@ def start_run(
     *,
     disable_codecarbon: bool = False,
     unify_experiments: bool = False,
+    country: str | None = None,
+    region: str | None = None,
+    carbon_intensity: float | None = None,
+    pue: float | None = None,
     strict: bool = False,
 ) -> AnyRun:
     """Open a run at ``<provenance_save_dir>/<experiment_name>_<run id>``.
@@ -58,9 +63,14 @@ def start_run(
         use_compressor: Compressor of the metrics files; None or True: the form's own choice,
             False: none.
         use_run_id: Continue the run with this number, or make it.
-        disable_codecarbon: Measure no emissions; ``log_carbon_metrics`` keeps the energy alone.
+        disable_codecarbon: Tell no emissions; ``log_carbon_metrics`` keeps the energies alone.
         unify_experiments: At the end of the run, write the documents of all runs of the
             experiment into one, ``collection_<experiment>.json`` in the project's folder.
+        country: Where the electricity comes from, by ISO code or name: emissions are told for it.
+            None: ``PROVML_COUNTRY``, and without that the energies are told alone.
+        region: State, province or bidding zone, for countries of which CodeCarbon has them.
+        carbon_intensity: Emissions of the electricity, if you know them better [gCO2eq/kWh].
+        pue: Power usage effectiveness of the data centre, which emissions are multiplied by [1].
         strict: Storage faults raise instead of warning.
 
     Returns:
@@ -82,7 +92,13 @@ def start_run(
         csv_separator=csv_separator,
         use_compressor=CompressorType.of(use_compressor),
         use_run_id=use_run_id,
-        disable_codecarbon=disable_codecarbon,
+        carbon=CarbonSettings(
+            country=country,
+            region=region,
+            carbon_intensity=carbon_intensity,
+            pue=pue,
+            enabled=not disable_codecarbon,
+        ),
         unify_experiments=unify_experiments,
         strict=strict,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ENERGY_CONSUMED", "SYSTEM_METRICS", "Metric"]
+__all__ = ["CARBON_METRICS", "OF_CARBON", "SYSTEM_METRICS", "Metric"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,27 @@ _GPU_ENERGY = (
     "amdsmi.energy", "amdsmi.power", "apple",
 )  # fmt: skip
 
-# What log_carbon_metrics keeps; its source joins those of its parts with a plus.
-ENERGY_CONSUMED = Metric(
-    "energy_consumed",
-    "J",
-    "energy of CPUs, RAM and GPUs over the interval, as far as each is known",
-    tuple(dict.fromkeys((*_CPU_ENERGY, *_RAM_ENERGY, *_GPU_ENERGY))),
+# Before the source of what log_carbon_metrics keeps: its intervals are not log_system_metrics's.
+OF_CARBON = "carbon:"
+
+_ANY_ENERGY = tuple(dict.fromkeys((*_CPU_ENERGY, *_GPU_ENERGY, *_RAM_ENERGY)))
+
+# What log_carbon_metrics keeps; the source of a sum joins those of its parts with a plus.
+CARBON_METRICS = (
+    Metric("emissions", "gCO2eq", "emissions of the energy over the interval", _ANY_ENERGY),
+    Metric("emissions_rate", "gCO2eq/s", "emissions a second, mean", _ANY_ENERGY),
+    Metric("cpu_power", "W", "power of the machine's CPUs, mean", _CPU_ENERGY),
+    Metric("gpu_power", "W", "power of the GPUs together, mean", _GPU_ENERGY),
+    Metric("ram_power", "W", "power of the RAM, mean", _RAM_ENERGY),
+    Metric("cpu_energy", "J", "energy of the machine's CPUs over the interval", _CPU_ENERGY),
+    Metric("gpu_energy", "J", "energy of the GPUs together over the interval", _GPU_ENERGY),
+    Metric("ram_energy", "J", "energy of the RAM over the interval", _RAM_ENERGY),
+    Metric(
+        "energy_consumed",
+        "J",
+        "energy of CPUs, GPUs and RAM over the interval, as far as each is known",
+        _ANY_ENERGY,
+    ),
 )
 
 # What log_system_metrics keeps, in the order of the documents.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from provml_lightning.domain.carbon import CarbonSettings
 from provml_lightning.errors import ConfigurationError, UnsupportedFormatError
 
 __all__ = ["CompressorType", "MetricsType", "RunSettings", "project_folder"]
@@ -83,7 +84,7 @@ class RunSettings:
         use_compressor: Compressor of the metrics files; None or True: the form's own choice,
             False: none.
         use_run_id: Continue, or make, the run with this number.
-        disable_codecarbon: Measure no emissions.
+        carbon: Where the electricity comes from, and whether emissions are told.
         unify_experiments: Write all runs of the experiment into one document at the end.
         strict: Storage faults raise instead of warning.
     """
@@ -98,7 +99,7 @@ class RunSettings:
     csv_separator: str = ","
     use_compressor: CompressorType | bool | None = None
     use_run_id: int | None = None
-    disable_codecarbon: bool = False
+    carbon: CarbonSettings = field(default_factory=CarbonSettings)
     unify_experiments: bool = False
     strict: bool = False
 

@@ -55,6 +55,12 @@ class ProvMLItwinAILogger(ContextLogger):
         csv_separator: Separator of the CSV form, one character.
         use_compressor: Compressor of the metrics files; None or True: the form's own choice,
             False: none.
+        disable_codecarbon: Tell no emissions; the kind "carbon" keeps the energies alone.
+        country: Where the electricity comes from, by ISO code or name: emissions are told for it.
+            None: ``PROVML_COUNTRY``, and without that the energies are told alone.
+        region: State, province or bidding zone, for countries of which CodeCarbon has them.
+        carbon_intensity: Emissions of the electricity, if you know them better [gCO2eq/kWh].
+        pue: Power usage effectiveness of the data centre, which emissions are multiplied by [1].
         strict: Faults of the disk, and items that cannot be kept, raise instead of warning.
 
     Raises:
@@ -84,6 +90,11 @@ class ProvMLItwinAILogger(ContextLogger):
         metrics_file_type: MetricsType | str = MetricsType.PARQUET,
         csv_separator: str = ",",
         use_compressor: CompressorType | str | bool | None = None,
+        disable_codecarbon: bool = False,
+        country: str | None = None,
+        region: str | None = None,
+        carbon_intensity: float | None = None,
+        pue: float | None = None,
         strict: bool = False,
     ) -> None:
         asked = (flush_logs_every_n_steps, save_after_n_logs, 100)
@@ -98,6 +109,11 @@ class ProvMLItwinAILogger(ContextLogger):
             metrics_file_type=metrics_file_type,
             csv_separator=csv_separator,
             use_compressor=use_compressor,
+            disable_codecarbon=disable_codecarbon,
+            country=country,
+            region=region,
+            carbon_intensity=carbon_intensity,
+            pue=pue,
             strict=strict,
         )
         ranks = check_workers(log_on_workers)

@@ -17,6 +17,7 @@ from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch.loggers import CSVLogger, Logger
 from typing_extensions import override
 
+from provml_lightning.domain.carbon import CarbonSettings
 from provml_lightning.domain.settings import (
     CompressorType,
     MetricsType,
@@ -74,9 +75,14 @@ class ProvMLLogger(Logger):
         csv_separator: Separator of the CSV form, one character.
         use_compressor: Compressor of the metrics files; None or True: the form's own choice,
             False: none.
-        disable_codecarbon: Measure no emissions; ``log_carbon_metrics`` keeps the energy alone.
+        disable_codecarbon: Tell no emissions; ``log_carbon_metrics`` keeps the energies alone.
         unify_experiments: At the end of the run, write the documents of all runs of the
             experiment into one, ``collection_<experiment>.json``.
+        country: Where the electricity comes from, by ISO code or name: emissions are told for it.
+            None: ``PROVML_COUNTRY``, and without that the energies are told alone.
+        region: State, province or bidding zone, for countries of which CodeCarbon has them.
+        carbon_intensity: Emissions of the electricity, if you know them better [gCO2eq/kWh].
+        pue: Power usage effectiveness of the data centre, which emissions are multiplied by [1].
         strict: Faults of the disk, and values that are not numbers, raise instead of warning.
 
     Raises:
@@ -102,6 +108,10 @@ class ProvMLLogger(Logger):
         use_compressor: CompressorType | str | bool | None = None,
         disable_codecarbon: bool = False,
         unify_experiments: bool = False,
+        country: str | None = None,
+        region: str | None = None,
+        carbon_intensity: float | None = None,
+        pue: float | None = None,
         strict: bool = False,
     ) -> None:
         super().__init__()
@@ -119,7 +129,13 @@ class ProvMLLogger(Logger):
             metrics_file_type=MetricsType.of(metrics_file_type),
             csv_separator=csv_separator,
             use_compressor=CompressorType.of(use_compressor),
-            disable_codecarbon=disable_codecarbon,
+            carbon=CarbonSettings(
+                country=country,
+                region=region,
+                carbon_intensity=carbon_intensity,
+                pue=pue,
+                enabled=not disable_codecarbon,
+            ),
             unify_experiments=unify_experiments,
             strict=strict,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from contextlib import suppress
@@ -15,6 +16,7 @@ from provml_lightning.capture.environment import (
     installed_packages,
     requirements_text,
 )
+from provml_lightning.domain.carbon import Electricity
 from provml_lightning.domain.records import Artifact, Opened, Status
 from provml_lightning.errors import ConfigurationError, StorageError
 from provml_lightning.provenance.vocabulary import require_iri, run_iri
@@ -46,11 +48,13 @@ def check(settings: RunSettings) -> None:
     """Raise where something of the settings cannot work, before anything is written.
 
     Raises:
-        ConfigurationError: The namespace is not an IRI.
+        ConfigurationError: The namespace is not an IRI, or no carbon intensity is known for the
+            country that was told.
         UnsupportedFormatError: The compressor does not fit the metrics file type.
     """
     if settings.prov_user_namespace is not None:
         require_iri(settings.prov_user_namespace)
+    _electricity(settings)
     open_format(
         settings.metrics_file_type,
         separator=settings.csv_separator,
@@ -244,7 +248,23 @@ def _about(layout: RunLayout, settings: RunSettings, rank: int) -> dict[str, Pla
         "artifact_uri": layout.relative(layout.artifacts),
         "global_rank": rank,
         "collect_all_processes": settings.collect_all_processes,
+        **_carbon(settings),
     }
+
+
+def _carbon(settings: RunSettings) -> dict[str, Plain]:
+    """Return what is true of the run's electricity, and whether emissions are not to be told."""
+    facts: dict[str, Plain] = dict(_electricity(settings).facts())
+    return facts if settings.carbon.enabled else {**facts, "disable_codecarbon": True}
+
+
+def _electricity(settings: RunSettings) -> Electricity:
+    told = settings.carbon.completed(os.environ)
+    if told.country is None and told.carbon_intensity is None:
+        return Electricity(pue=told.pue or 1.0)
+    from provml_lightning.samplers.grid import electricity_of  # whose tables take a while to load
+
+    return electricity_of(told)
 
 
 def _shown(path: Path) -> str:

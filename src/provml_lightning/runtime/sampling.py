@@ -1,4 +1,4 @@
-"""A run's sampler: opened when it is first asked for, stopped when the run closes."""
+"""A sampler for whoever measures: opened when it is first asked for, stopped with its run."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ import time
 import weakref
 from typing import TYPE_CHECKING
 
+from provml_lightning.domain.carbon import Electricity
 from provml_lightning.domain.records import Note
-from provml_lightning.errors import ProvMLError, SamplerDroppedWarning
+from provml_lightning.errors import (
+    ConfigurationError,
+    ProvMLError,
+    RecordDroppedWarning,
+    SamplerDroppedWarning,
+)
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.ranks import local_rank, world_size
 from provml_lightning.runtime.run import Run
+from provml_lightning.samplers.carbon import carbon_values
 from provml_lightning.samplers.interval import Cursor
 from provml_lightning.samplers.machine import Share, open_machine
 from provml_lightning.samplers.sampler import Sampler
-from provml_lightning.samplers.system import energy_consumed, missing_metrics, system_values
+from provml_lightning.samplers.system import missing_metrics, system_values
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from provml_lightning.runtime.active import AnyRun
     from provml_lightning.samplers.system import Value
 
@@ -29,29 +39,45 @@ _FIRST_INTERVAL = 0.1  # the least that CPU time, counted in hundredths of a sec
 
 
 class Sampling:
-    """The sampler of one run.
+    """A sampler, with the places of those that ask it.
 
     Attributes:
         sampler: What reads.
+        electricity: What its energy comes from.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        share: Share = Share(),  # noqa: B008  it is frozen
+        electricity: Electricity = Electricity(),  # noqa: B008  and so is this
+        note: Callable[[str], None] = lambda _: None,
+        silent: Callable[[], None] | None = None,
+    ) -> None:
         """Open what this process is to measure, and start to.
+
+        Args:
+            folder: The disk is the one that it lies on.
+            share: What of the machine this process measures.
+            electricity: What its energy comes from.
+            note: Told what a reader must know, such as what cannot be measured.
+            silent: Called once where emissions are asked for and the electricity's are not known.
 
         Raises:
             ConfigurationError: A variable of ours is not a number.
         """
-        self._run = run
-        opened = open_machine(run.directory, _share(run), os.environ)
+        opened = open_machine(folder, share, os.environ)
+        self.electricity = electricity
+        self._note = note
+        self._silent = silent if electricity.intensity is None else None
         self.sampler = Sampler(opened.channels, on_drop=self._dropped, close=opened.close)
-        self._cursor = Cursor(self.sampler)
-        self._energy: Cursor | None = None
+        self._system = Cursor(self.sampler)
+        self._carbon = Cursor(self.sampler)
         self._due: float | None = time.monotonic() + _FIRST_INTERVAL
         for remark in opened.remarks:
-            self._note(remark)
+            note(remark)
         if missing := missing_metrics(each.name for each in opened.channels):
-            self._note(f"not measured: {', '.join(missing)}")
-        run.contributors.add(self.sampler.stop, at_close=True)
+            note(f"not measured: {', '.join(missing)}")
         self.sampler.start()
 
     def system_values(self) -> list[Value]:
@@ -60,22 +86,27 @@ class Sampling:
         The first call waits until there is an interval to speak of, a tenth of a second.
         """
         self._await_first_interval()
-        return system_values(self._cursor.advance())
+        return system_values(self._system.advance())
 
-    def energy_consumed(self) -> Value | None:
-        """Return the energy since the last call of this kind [J]; None where it is not known."""
-        if self._energy is None:
-            self._energy = Cursor(self.sampler)
-            self._note(
-                "no emissions: this version knows no carbon intensity; energy_consumed is the"
-                " energy that they would come from"
-            )
+    def carbon_values(self) -> list[Value]:
+        """Return energies, and emissions where the electricity's are known, since the last call.
+
+        Raises:
+            ProvMLError: What ``silent`` raises.
+        """
+        if self._silent is not None:
+            self._silent()
+            self._silent = None
         self._await_first_interval()
-        return energy_consumed(self._energy.advance())
+        return carbon_values(self._carbon.advance(), self.electricity)
 
     def cursor(self) -> Cursor:
         """Return a place in the sampler's time for a caller of its own."""
         return Cursor(self.sampler)
+
+    def stop(self) -> None:
+        """Stop the thread and let go of the sensors; a second call does nothing."""
+        self.sampler.stop()
 
     def _await_first_interval(self) -> None:
         if self._due is not None:
@@ -86,12 +117,6 @@ class Sampling:
         message = f"{channel} ({source}) is not read any more: {error}"
         self._note(message)
         warn(message, SamplerDroppedWarning)
-
-    def _note(self, message: str) -> None:
-        try:
-            self._run.record(Note(time=time.time_ns(), topic=_TOPIC, message=message))
-        except ProvMLError as failure:  # the run ended meanwhile, or its disk is full
-            warn(str(failure), SamplerDroppedWarning)
 
 
 _SAMPLINGS: weakref.WeakKeyDictionary[Run, Sampling] = weakref.WeakKeyDictionary()
@@ -113,13 +138,56 @@ def sampling_of(run: AnyRun) -> Sampling | None:
         return None  # born by fork: what it would measure is its parent's to measure
     with _lock:
         if run not in _SAMPLINGS:
-            _SAMPLINGS[run] = Sampling(run)
+            _SAMPLINGS[run] = _opened(run)
         return _SAMPLINGS[run]
 
 
 def begin_sampling(run: AnyRun) -> None:
     """Open a run's sampler, so that its first interval begins now."""
     sampling_of(run)
+
+
+def _opened(run: Run) -> Sampling:
+    told = weakref.ref(run)  # the dictionary of samplings must not keep a run alive
+
+    def note(message: str) -> None:
+        if (run := told()) is not None:
+            _note(run, message)
+
+    def silent() -> None:
+        if (run := told()) is not None:
+            _tell_no_emissions(run)
+
+    facts = run.opened.attributes
+    electricity = Electricity() if facts.get("disable_codecarbon") else Electricity.of(facts)
+    sampling = Sampling(run.directory, _share(run), electricity, note, silent)
+    run.contributors.add(sampling.stop, at_close=True)
+    return sampling
+
+
+def _tell_no_emissions(run: Run) -> None:
+    """Say once why there are no emissions.
+
+    Raises:
+        ConfigurationError: They are disabled, and the run is strict.
+    """
+    if run.opened.attributes.get("disable_codecarbon"):
+        told = "no emissions: disable_codecarbon=True; the energies are kept"
+        run.excuse(_TOPIC, ConfigurationError(told))
+        return
+    told = (
+        "no emissions: where the electricity comes from was not told; the energies are kept. Give"
+        " country= or carbon_intensity= [gCO2eq/kWh], or set PROVML_COUNTRY"
+    )
+    _note(run, told)
+    warn(told, RecordDroppedWarning)
+
+
+def _note(run: Run, message: str) -> None:
+    try:
+        run.record(Note(time=time.time_ns(), topic=_TOPIC, message=message))
+    except ProvMLError as failure:  # the run ended meanwhile, or its disk is full
+        warn(str(failure), SamplerDroppedWarning)
 
 
 def _share(run: Run) -> Share:

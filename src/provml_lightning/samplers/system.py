@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from provml_lightning.domain.catalogue import ENERGY_CONSUMED, SYSTEM_METRICS
+from provml_lightning.domain.catalogue import SYSTEM_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
     Derive = Callable[[Interval, str], float | None]
 
-__all__ = ["Value", "energy_consumed", "missing_metrics", "system_values"]
+__all__ = ["Value", "missing_metrics", "system_values"]
 
 _GB = 1_000_000_000
-_ENERGIES = ("cpu.energy", "ram.energy", "gpu.energy")
 
 
 class Value(NamedTuple):
@@ -37,16 +36,6 @@ def system_values(interval: Interval) -> list[Value]:
         if value is not None:
             values.append(Value(metric.name, value, metric.unit, interval.source(channel)))
     return values
-
-
-def energy_consumed(interval: Interval) -> Value | None:
-    """Return the energy of CPUs, RAM and GPUs together [J]; None where none of them is known."""
-    parts = {channel: interval.amount(channel) for channel in _ENERGIES}
-    known = {channel: joules for channel, joules in parts.items() if joules is not None}
-    if not known:
-        return None
-    source = "+".join(dict.fromkeys(interval.source(channel) for channel in known))
-    return Value(ENERGY_CONSUMED.name, sum(known.values()), ENERGY_CONSUMED.unit, source)
 
 
 def missing_metrics(channels: Iterable[str]) -> list[str]:
