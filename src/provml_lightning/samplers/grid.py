@@ -117,9 +117,9 @@ def _regions(data: Any, country: Country) -> set[str]:
         case "CHN":
             provinces = data.get_china_provincial_emissions_data()["data"].values()
             names = {name for province in provinces for name in province["names"]}
-        case "SWE" | "NOR" | "FIN" as code:
+        case "SWE" | "NOR" | "FIN":
             zones = data.get_nordic_country_energy_mix_data()["data"]
-            names = {zone for zone in zones if zone.startswith(code[:2])}
+            names = {zone for zone in zones if zone.startswith(country.alpha2)}
         case _:
             names = set()
     return {name.lower() for name in names if not name.startswith("_")}
