@@ -14,7 +14,7 @@ from provml_lightning.cli.standing import advice, status_text
 from provml_lightning.cli.tables import Row, print_table
 from provml_lightning.cli.terminal import console, more, shown, title
 from provml_lightning.query.files import FileFacts
-from provml_lightning.query.overview import ItemFacts, RunOverview
+from provml_lightning.query.overview import CostFacts, ItemFacts, RunOverview
 from provml_lightning.query.summaries import MetricFacts
 
 __all__ = ["print_sheet"]
@@ -67,8 +67,13 @@ def _header(overview: RunOverview) -> list[tuple[str, Any]]:
             _joined(", ", overview.library, overview.python and f"Python {overview.python}"),
         ),
         ("torn", f"{plural(overview.torn, 'line')} not whole, and lost" if overview.torn else None),
+        *((cost.name.replace("_", " ", 1), _cost(cost)) for cost in overview.costs),
         *(("note", note) for note in overview.notes),
     ]
+
+
+def _cost(cost: CostFacts) -> str:
+    return f"{number(cost.amount)} {cost.unit} ({cost.source})"
 
 
 def _joined(between: str, first: str | None, second: str | None) -> str | None:

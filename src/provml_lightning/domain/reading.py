@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from provml_lightning.domain.measured import Total
     from provml_lightning.domain.records import Record, Status
 
 __all__ = ["MetricKey", "MetricSeries", "MetricsFile", "RunContents", "Writer", "stem"]
@@ -90,7 +91,8 @@ class MetricSeries:
 class RunContents:
     """Everything that a run's files hold, from which every document is compiled.
 
-    ``records`` are the facts of all writers with the rank of each, in order of time.
+    ``records`` are the facts of all writers with the rank of each, in order of time;
+    ``totals`` are the sums of what the library measured.
     """
 
     directory: str
@@ -100,3 +102,4 @@ class RunContents:
     files: Sequence[MetricsFile]
     status: Status
     torn: int
+    totals: Sequence[Total] = ()

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
+from provml_lightning.domain.measured import Measured
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,6 +25,7 @@ __all__ = [
     "FinalMetric",
     "FunctionCall",
     "Item",
+    "Measured",
     "Model",
     "ModelVersion",
     "Note",
@@ -281,6 +284,7 @@ Record = (
     | ContextDeclared
     | FinalMetric
     | FunctionCall
+    | Measured
     | Note
     | Ended
 )

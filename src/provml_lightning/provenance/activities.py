@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from provml_lightning.__about__ import __title__
 from provml_lightning.domain.records import Note
+from provml_lightning.provenance.costs import context_costs, run_costs
 from provml_lightning.provenance.document import iri, literal, qualified, timestamp
 from provml_lightning.provenance.nesting import final_values, outer_contexts
 from provml_lightning.provenance.scope import facts
@@ -47,14 +48,17 @@ def state_run(scope: Scope, contents: RunContents, opened: Opened | None) -> Non
     declared = outer_contexts(contents)
     for context in scope.intervals:
         if context is not None:
-            _state_context(scope, context, declared.get(context))
+            costs = facts(context_costs(contents, context))
+            _state_context(scope, context, declared.get(context), costs)
 
 
-def _state_context(scope: Scope, context: str, declared: ContextDeclared | None) -> None:
+def _state_context(
+    scope: Scope, context: str, declared: ContextDeclared | None, costs: dict[str, Any]
+) -> None:
     """State a context, informed by the one that it is a part of: the run, or another context."""
     stage = "provml:LearningStage" if context in _STAGES else "provml:Context"
     stated = facts({"source": declared.source if declared else None})
-    activity = _state_activity(scope, context, stage, context, stated)
+    activity = _state_activity(scope, context, stage, context, costs | stated)
     outer = scope.activity(declared.parent if declared else None)
     scope.document.relate("wasInformedBy", {"prov:informed": activity, "prov:informant": outer})
 
@@ -103,7 +107,11 @@ def _facts(contents: RunContents, opened: Opened | None) -> dict[str, Any]:
             "run_uuid": opened.uuid,
         }
     own["torn_records"] = contents.torn or None
-    told = {**(opened.attributes if opened else {}), **final_values(contents)}
+    told = {
+        **(opened.attributes if opened else {}),
+        **final_values(contents),
+        **run_costs(contents),
+    }
     stated = facts(own) | facts(told) | facts(own)
     if opened is not None and opened.parent is not None:
         stated[attribute("parent_run")] = iri(opened.parent)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from provml_lightning.query.dialects import Element
     from provml_lightning.query.documents import Document
 
-__all__ = ["ItemFacts", "ParameterFacts", "RunOverview", "read_overview"]
+__all__ = ["CostFacts", "ItemFacts", "ParameterFacts", "RunOverview", "read_overview"]
 
 _KNOWN_ATTRIBUTES = frozenset({"type", "label", "context", "source", "identifier", "fullLabel"})
 
@@ -53,6 +53,16 @@ class ItemFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CostFacts:
+    """What the whole run used of something, and where that is known from."""
+
+    name: str
+    amount: float
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOverview:
     """What a run was and what came of it; None or empty where the document does not say.
 
@@ -74,6 +84,7 @@ class RunOverview:
     command: str | None
     error: str | None
     notes: tuple[str, ...]
+    costs: tuple[CostFacts, ...]
     torn: int
     parameters: tuple[ParameterFacts, ...]
     metrics: tuple[MetricFacts, ...]
@@ -108,6 +119,7 @@ def read_overview(source: dict[str, Any] | str | Path) -> RunOverview:
         command=text_of(told.get("command_line") or told.get("execution_command")),
         error=_error(told),
         notes=tuple(texts_of(told.get("note"))),
+        costs=tuple(_costs(told)),
         torn=int(told.get("torn_records") or 0),
         parameters=tuple(_parameters(document, runs)),
         metrics=tuple(summaries_of(document)),
@@ -133,6 +145,18 @@ def _ranks(document: Document) -> tuple[int, ...]:
 def _library(told: Mapping[str, Any]) -> str | None:
     parts = text_of(told.get("library")), text_of(told.get("library_version"))
     return " ".join(filter(None, parts)) or None
+
+
+def _costs(told: Mapping[str, Any]) -> Iterable[CostFacts]:
+    for name, unit in told.items():
+        quantity = name.removesuffix("_unit")
+        if name.startswith("total_") and quantity in told and quantity != name:
+            yield CostFacts(
+                name=quantity.removeprefix("total_"),
+                amount=float(told[quantity]),
+                unit=str(unit),
+                source=str(told.get(f"{quantity}_source")),
+            )
 
 
 def _error(told: Mapping[str, Any]) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from provml_lightning.domain.records import Ended, Note, Opened, Record, Resumed, Status
+from provml_lightning.domain.records import Ended, Opened, Record, Resumed, Status
 from provml_lightning.errors import ProvMLError, RunClosedError, StorageError
 from provml_lightning.runtime.beginning import begin
 from provml_lightning.runtime.block import Block
@@ -124,6 +124,15 @@ class Run(Block, Values):
         """
         self._faults.excuse(topic, error)
 
+    def mention(self, record: Record) -> None:
+        """Keep a fact where a file is open for it; a run that rests, or has ended, lets it be.
+
+        It takes no lock, which whoever waits for us may hold.
+        """
+        recorder = self._recorder
+        if recorder is not None and not recorder.is_closed:
+            recorder.append(record)
+
     def flush(self) -> None:
         """Write what waits in memory, so that a reader finds it."""
         recorder = self._recorder
@@ -170,7 +179,7 @@ class Run(Block, Values):
         if self.is_open:
             self.contributors.ask(closing=True)
             if self.compiles and (note := await_ranks(self.layout, self.rank, self._ranks)):
-                self._tell(note)
+                self.mention(note)
         with self._lock:
             if self._closed:
                 return
@@ -228,13 +237,7 @@ class Run(Block, Values):
         self._pause = end
 
     def _new_faults(self) -> Faults:
-        return Faults(self.directory.name, strict=self._strict, note=self._tell)
-
-    def _tell(self, note: Note) -> None:
-        """Keep a note without taking the run's lock, which whoever waits for us may hold."""
-        recorder = self._recorder
-        if recorder is not None and not recorder.is_closed:
-            recorder.append(note)
+        return Faults(self.directory.name, strict=self._strict, note=self.mention)
 
     def _new_recorder(self) -> Recorder:
         recorder = begin(

@@ -9,7 +9,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from provml_lightning.domain.carbon import Electricity
-from provml_lightning.domain.records import Note
+from provml_lightning.domain.records import Measured, Note
 from provml_lightning.errors import (
     ConfigurationError,
     ProvMLError,
@@ -19,7 +19,7 @@ from provml_lightning.errors import (
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.ranks import local_rank, world_size
 from provml_lightning.runtime.run import Run
-from provml_lightning.samplers.carbon import carbon_values
+from provml_lightning.samplers.carbon import ENERGIES, carbon_values
 from provml_lightning.samplers.interval import Cursor
 from provml_lightning.samplers.machine import Share, open_machine
 from provml_lightning.samplers.sampler import Sampler
@@ -68,6 +68,8 @@ class Sampling:
         """
         opened = open_machine(folder, share, os.environ)
         self.electricity = electricity
+        self._since = time.time_ns()
+        self._hardware = dict(opened.hardware)
         self._note = note
         self._silent = silent if electricity.intensity is None else None
         self.sampler = Sampler(opened.channels, on_drop=self._dropped, close=opened.close)
@@ -99,6 +101,20 @@ class Sampling:
             self._silent = None
         self._await_first_interval()
         return carbon_values(self._carbon.advance(), self.electricity)
+
+    def measured(self) -> Measured:
+        """Return what was seen since the start, of energy and emissions."""
+        seen = Cursor(self.sampler).advance()
+        amounts = {name: value for name in ENERGIES if (value := seen.amount(name)) is not None}
+        factor = self.electricity.grams_per_joule
+        return Measured(
+            time=time.time_ns(),
+            since=self._since,
+            energies={_device(name): value for name, value in amounts.items()},
+            sources={_device(name): seen.source(name) for name in amounts},
+            hardware=self._hardware,
+            emissions=None if factor is None or not amounts else factor * sum(amounts.values()),
+        )
 
     def cursor(self) -> Cursor:
         """Return a place in the sampler's time for a caller of its own."""
@@ -161,6 +177,7 @@ def _opened(run: Run) -> Sampling:
     facts = run.opened.attributes
     electricity = Electricity() if facts.get("disable_codecarbon") else Electricity.of(facts)
     sampling = Sampling(run.directory, _share(run), electricity, note, silent)
+    run.contributors.add(lambda: run.mention(sampling.measured()))
     run.contributors.add(sampling.stop, at_close=True)
     return sampling
 
@@ -181,6 +198,10 @@ def _tell_no_emissions(run: Run) -> None:
     )
     _note(run, told)
     warn(told, RecordDroppedWarning)
+
+
+def _device(channel: str) -> str:
+    return channel.partition(".")[0]
 
 
 def _note(run: Run, message: str) -> None:

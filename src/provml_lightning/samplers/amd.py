@@ -71,7 +71,9 @@ def open_amd(
             others.append(opened(smi, devices))
         except SamplerReadError as error:
             remarks.append(f"not told: {error}")
-    return Opened([*energy, *others], [f"AMD: measured: {named}", *remarks])
+    hardware = {"gpu": ", ".join(map(smi.name, devices))}
+    remarks.insert(0, f"AMD: measured: {named}")
+    return Opened([*energy, *others], remarks, hardware=hardware)
 
 
 class _Smi:
@@ -107,6 +109,15 @@ class _Smi:
             enumerate(handles), key=lambda pair: self._hip_index(pair[1], otherwise=pair[0])
         )
         return [Device(self._uuid(handle, number), handle) for number, handle in ranked]
+
+    def name(self, device: Device) -> str:
+        """Return what a card is called, and which it is."""
+        try:
+            told = self.ask("amdsmi_get_gpu_asic_info", device.handle)
+        except SamplerReadError:
+            return device.uuid
+        name = told.get("market_name") if isinstance(told, dict) else None
+        return f"{name} ({device.uuid})" if name and name != "N/A" else device.uuid
 
     def watts(self, device: Device) -> float:
         """Return the power of a card [W]; which of the fields tells it depends on the card."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = [
     "NANO",
@@ -218,8 +218,10 @@ class Opened:
         channels: What can be read, in the order in which it is to be.
         remarks: What the reader must know: what is missing and why, what was assumed.
         close: Lets go of the source.
+        hardware: What is measured, by name: ``cpu``, ``gpu``, ``ram``.
     """
 
     channels: Sequence[Channel] = ()
     remarks: Sequence[str] = ()
     close: Sequence[Callable[[], object]] = field(default=())
+    hardware: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from provml_lightning.samplers.amd import open_amd
 from provml_lightning.samplers.apple import open_apple
 from provml_lightning.samplers.base import Opened
 from provml_lightning.samplers.host import PROC, open_host, open_process
-from provml_lightning.samplers.models import cpu_model, cpu_tdp, ram_model
+from provml_lightning.samplers.models import cpu_model, cpu_name, cpu_tdp, ram_model
 from provml_lightning.samplers.nvidia import open_nvidia
 from provml_lightning.samplers.rapl import POWERCAP, open_rapl
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from provml_lightning.samplers.base import Channel
 
 __all__ = ["Share", "open_machine"]
+
+_GIB = 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ def open_machine(folder: Path, share: Share, environ: Mapping[str, str]) -> Open
         _first_of_each([channel for part in parts for channel in part.channels]),
         [remark for part in parts for remark in part.remarks],
         [close for part in parts for close in part.close],
+        {name: told for part in parts for name, told in part.hardware.items()},
     )
 
 
@@ -65,7 +68,7 @@ def _open_gpus(share: Share, environ: Mapping[str, str]) -> Opened:
         return nvidia
     amd = open_amd(environ, share.gpu)
     if amd.channels:
-        return Opened(amd.channels, amd.remarks, [*nvidia.close, *amd.close])
+        return Opened(amd.channels, amd.remarks, [*nvidia.close, *amd.close], amd.hardware)
     return Opened((), [*nvidia.remarks, *amd.remarks], [*nvidia.close, *amd.close])
 
 
@@ -79,14 +82,20 @@ def _open_node(folder: Path, environ: Mapping[str, str]) -> Opened:
         model, told = cpu_model(names["cpu.usage"], tdp, environ)
         channels.append(model)
         remarks.append(told)
-    if "ram.energy" not in names:
-        ram = names["ram"]
-        ram.advance(0)
-        if ram.level is not None and ram.level.capacity is not None:
-            model, told = ram_model(ram.level.capacity, environ)
+    hardware, capacity = {"cpu": cpu_name(PROC)}, _capacity(names["ram"])
+    if capacity is not None:
+        hardware["ram"] = f"{capacity / _GIB:.1f} GiB"
+        if "ram.energy" not in names:
+            model, told = ram_model(capacity, environ)
             channels.append(model)
             remarks.append(told)
-    return Opened(channels, remarks, [*host.close, *rapl.close, *apple.close])
+    return Opened(channels, remarks, [*host.close, *rapl.close, *apple.close], hardware)
+
+
+def _capacity(ram: Channel) -> float | None:
+    """Return how much RAM may be used [B]."""
+    ram.advance(0)
+    return None if ram.level is None else ram.level.capacity
 
 
 def _first_of_each(channels: Sequence[Channel]) -> list[Channel]:

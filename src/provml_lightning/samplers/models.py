@@ -19,7 +19,7 @@ from provml_lightning.samplers.base import About, Accumulated, Channel, Constant
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Tdp", "UsageModel", "cpu_model", "cpu_tdp", "dimm_power", "ram_model"]
+__all__ = ["Tdp", "UsageModel", "cpu_model", "cpu_name", "cpu_tdp", "dimm_power", "ram_model"]
 
 IDLE_FRACTION = 0.1
 WATTS_PER_THREAD = 4.0
@@ -115,6 +115,13 @@ def cpu_tdp(environ: Mapping[str, str], *, proc: Path, powercap: Path) -> Tdp:
         return Tdp(watts * sockets, f"{sockets} × {name}, CodeCarbon's table")
     threads = os.cpu_count() or 1
     return Tdp(WATTS_PER_THREAD * threads, f"unknown CPU: 4 W for each of {threads} threads")
+
+
+def cpu_name(proc: Path) -> str:
+    """Return what the CPUs are called and how many threads they have."""
+    name, _, virtual = _cpus(_read(proc / "cpuinfo"))
+    threads = f"{os.cpu_count() or 1} threads"
+    return ", ".join(part for part in (name, threads, "virtual" if virtual else "") if part)
 
 
 def dimm_power(gib: float, *, arm: bool = False) -> float:

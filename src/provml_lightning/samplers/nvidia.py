@@ -55,7 +55,8 @@ def open_nvidia(environ: Mapping[str, str], local_rank: int | None = None) -> Op
         return Opened(remarks=[f"NVIDIA: {error}"], close=[nvml.close])
     named = ", ".join(device.uuid for device in devices)
     told = f"measured: {named}" if devices else "no GPU that this process may use"
-    return Opened(channels, [f"NVIDIA: {told}", *remarks], [nvml.close])
+    hardware = {"gpu": ", ".join(map(nvml.name, devices))} if channels else {}
+    return Opened(channels, [f"NVIDIA: {told}", *remarks], [nvml.close], hardware)
 
 
 class _Nvml:
@@ -96,6 +97,14 @@ class _Nvml:
             error = self.nvml.NVMLError(field.nvmlReturn)
             raise self._translated(f"field {number}", error) from error
         return float(field.value.uiVal)
+
+    def name(self, device: Device) -> str:
+        """Return what a GPU, or a part of one, is called, and which it is."""
+        try:
+            told = self.ask("nvmlDeviceGetName", device.handle)
+        except SamplerError:
+            return device.uuid
+        return f"{told.decode() if isinstance(told, bytes) else told} ({device.uuid})"
 
     def devices(self) -> list[Device]:
         """Return all GPUs, in the driver's order, with their parts."""

@@ -24,6 +24,7 @@ from provml_lightning.storage.metrics import (
     write_metrics,
 )
 from provml_lightning.storage.sorting import count_points
+from provml_lightning.storage.totals import totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -208,6 +209,7 @@ def _contents(ledger: Ledger, compiled: Compiled) -> RunContents:
         files=tuple(compiled.files),
         status=ledger.status,
         torn=sum(journal.torn for journal in ledger.journals),
+        totals=tuple(totals(ledger, compiled.series)),
     )
 
 
