@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from torch import nn
+from typer.testing import CliRunner
 
 import prov4ml
-from provml_lightning.cli import main
+from provml_lightning.cli.app import app
 from provml_lightning.errors import RecordNotFoundError
 
 if TYPE_CHECKING:
@@ -178,14 +179,13 @@ def test_two_ranks_of_a_machine_add_up_to_one_machine(tmp_path: Path) -> None:
         assert 0 < run["total_energy"] < 110 * seconds
 
 
-def test_show_tells_what_the_run_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_tells_what_the_run_cost(tmp_path: Path) -> None:
     with prov4ml.start_run("costs", carbon_intensity=360):
         prov4ml.log_carbon_metrics("Training")
         prov4ml.log_flops_per_batch("model", nn.Linear(6, 5), torch.ones(3, 6), "Training")
-    with pytest.raises(SystemExit) as ended:
-        main(["show", str(tmp_path / "prov" / "costs_0")])
-    assert not ended.value.code
-    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "prov" / "costs_0")])
+    assert shown.exit_code == 0
+    lines = [" ".join(line.split()) for line in shown.output.splitlines()]
     assert any(line.startswith("energy ") and " J (" in line for line in lines)
     assert any(line.startswith("emissions ") and " gCO2eq (" in line for line in lines)
     assert "flops model 180 FLOP (flops.meta)" in lines

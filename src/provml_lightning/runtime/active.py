@@ -6,6 +6,7 @@ It is the run that was opened last and is still open, for the whole process and 
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import sys
 import threading
@@ -63,6 +64,8 @@ class _Runs:
         if self.watched:
             return
         self.watched = True
+        # pyarrow imports pandas when it reads, and that this: which fails once Python exits.
+        importlib.import_module("concurrent.futures.thread")
         atexit.register(self.at_exit)
         _at_exit_of_worker(self.at_exit)
         if not self.follows_forks and hasattr(os, "register_at_fork"):
@@ -88,6 +91,8 @@ class _Runs:
                 run.close(Status.INTERRUPTED if cut_off else outcome_of(error), error)
             except ProvMLError as failure:
                 warn(str(failure))
+            except RuntimeError as failure:  # zarr 3 needs threads, which Python has none of now
+                warn(_unwritten(run, failure))
         lost = len(self.waiting) + self.dropped
         self.waiting.clear()
         self.dropped = 0
@@ -97,6 +102,15 @@ class _Runs:
                 " prov4ml.start_run() before, or pass ProvMLLogger() to the Trainer",
                 RecordDroppedWarning,
             )
+
+
+def _unwritten(run: AnyRun, failure: RuntimeError) -> str:
+    folder = getattr(run, "directory", "the run")
+    return (
+        f"{folder}: its documents were not written while Python exits ({failure}). Everything that"
+        f" was logged is in its journal folder: call 'prov4ml recover {folder}', and end_run() the"
+        " next time"
+    )
 
 
 class _Aim(threading.local):

@@ -146,8 +146,9 @@ def read_blocks(
     form: MetricsFormat,
 ) -> Iterator[Block]:
     """Return one metric's values, those in the metrics file and those that wait in a log."""
-    place = standing(layout.metrics_file(name.context, form.suffix))
-    stored = _only_sealed(form.read(place, name), sealed) if place else iter(())
+    stored: Iterator[Block] = iter(())
+    if sealed and (place := standing(layout.metrics_file(name.context, form.suffix))):
+        stored = _only_sealed(form.read(place, name), sealed)
     waiting = [
         _block(name, record.unit, source, records)
         for source in sources
