@@ -29,8 +29,9 @@ def run(session: nox.Session, tool: str, *arguments: str) -> None:
 
 
 def run_tests(session: nox.Session, *folders: str) -> None:
-    """Run the tests of some folders; a folder without tests fails."""
-    session.run(sys.executable, "-m", "pytest", *folders, *session.posargs)
+    """Run the tests of some folders, two at a time; a folder without tests fails."""
+    at_once = ("--numprocesses=2", "--dist=worksteal")
+    session.run(sys.executable, "-m", "pytest", *at_once, *folders, *session.posargs)
 
 
 @nox.session

@@ -24,12 +24,14 @@ class FakeCard:
 
     Attributes:
         watts: Its power [W].
+        name: What it is called; the library says "N/A" where it does not know.
         energy_field: What this version calls the counter.
         wrong: How many times too fast the counter runs.
         power_field: Which of the two fields is a number.
     """
 
     watts: float = 200.0
+    name: str = "Instinct MI300X"
     energy_field: str = "energy_accumulator"
     wrong: float = 1.0
     power_field: str = "current_socket_power"
@@ -58,6 +60,9 @@ class FakeAmdSmi(ModuleType):
 
     def amdsmi_get_gpu_device_uuid(self, card: FakeCard) -> str:
         return f"card-{self.cards.index(card)}"
+
+    def amdsmi_get_gpu_asic_info(self, card: FakeCard) -> dict[str, Any]:
+        return {"market_name": card.name}
 
     def amdsmi_get_gpu_enumeration_info(self, card: FakeCard) -> dict[str, Any]:
         return {"hip_id": card.hip_id}

@@ -43,6 +43,7 @@ class FakeGpu:
     """
 
     uuid: str
+    name: str | None = field(default="NVIDIA H100 80GB HBM3", kw_only=True)
     watts: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 100.0)])
     memory_watts: float = 0.0
     period: float = 0.0
@@ -94,7 +95,7 @@ class FakeNvml(ModuleType):
     def _gpu(self, handle: Any, call: str) -> FakeGpu:
         self.calls[call] += 1
         if isinstance(handle, tuple):  # a part
-            if call not in ("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUUID"):
+            if call not in ("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetName"):
                 raise NVMLError(NOT_SUPPORTED)
             handle = handle[0]
         gpu = handle
@@ -120,6 +121,12 @@ class FakeNvml(ModuleType):
     def nvmlDeviceGetUUID(self, handle: Any) -> str:
         gpu = self._gpu(handle, "nvmlDeviceGetUUID")
         return handle[1] if isinstance(handle, tuple) else gpu.uuid
+
+    def nvmlDeviceGetName(self, handle: Any) -> str:
+        gpu = self._gpu(handle, "nvmlDeviceGetName")
+        if gpu.name is None:
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "an old driver's name")
+        return gpu.name
 
     def nvmlDeviceGetMaxMigDeviceCount(self, handle: Any) -> int:
         gpu = self._gpu(handle, "nvmlDeviceGetMaxMigDeviceCount")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -99,6 +100,7 @@ def test_codecarbons_own_tracker_tells_the_same_grams_for_the_same_energy(
 
 
 def test_without_a_country_no_emissions_are_claimed(run_folder: Path) -> None:
+    # codecarbon #854, moabb #955: without a network the grams were Canada's.
     with prov4ml.start_run("energy"):
         with pytest.warns(RecordDroppedWarning, match="no emissions: .*Give country="):
             prov4ml.log_carbon_metrics("Training", 0)
@@ -148,6 +150,29 @@ def test_the_environment_tells_the_country_of_a_script_that_does_not(
     assert fact(run_folder, "region") == "quebec"
     assert fact(run_folder, "carbon_intensity") == pytest.approx(3.94, abs=0.01)
     assert len(values(run_folder, "emissions")) == 1
+
+
+def test_an_end_inside_the_block_is_one_end_and_counts_nothing_twice(run_folder: Path) -> None:
+    # codecarbon #1307: stopped twice, a tracker wrote two rows.
+    with prov4ml.start_run("energy", country="IT"):
+        prov4ml.log_carbon_metrics("Training")
+        prov4ml.end_run()
+        (joules,) = values(run_folder, "energy_consumed")
+        total = fact(run_folder, "total_energy")
+    assert len(values(run_folder, "emissions")) == 1
+    assert fact(run_folder, "total_energy") == total
+    assert joules <= float(str(total)) < 2 * joules + 110
+
+
+def test_no_signal_handler_is_another_one_than_before(run_folder: Path) -> None:
+    # codecarbon #1310.
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    before = [signal.getsignal(number) for number in numbers]
+    with prov4ml.start_run("energy", country="IT"):
+        prov4ml.log_carbon_metrics("Training")
+        assert [signal.getsignal(number) for number in numbers] == before
+    assert [signal.getsignal(number) for number in numbers] == before
+    assert run_folder.is_dir()
 
 
 def test_the_two_calls_keep_their_own_intervals_and_metrics(run_folder: Path) -> None:

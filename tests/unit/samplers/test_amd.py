@@ -43,6 +43,13 @@ def test_the_counter_is_read_under_either_of_its_names(
     assert source == "amdsmi.energy"
 
 
+def test_the_cards_are_told_by_name_and_one_without_a_name_by_its_id(
+    clock: ManualClock, installed: Install
+) -> None:
+    installed(FakeAmdSmi(clock, FakeCard(), FakeCard(name="N/A")))
+    assert found(clock).hardware == {"gpu": "Instinct MI300X (GPU-card-0), GPU-card-1"}
+
+
 @pytest.mark.parametrize("wrong", [100.0, 0.01, 0.0])
 def test_a_counter_far_from_the_power_is_not_believed_and_that_is_said(
     clock: ManualClock, installed: Install, wrong: float

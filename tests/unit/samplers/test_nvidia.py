@@ -35,6 +35,8 @@ def run_for(sampler: Sampler, clock: ManualClock, seconds: float) -> None:
 def test_energy_is_the_integral_of_the_power_exactly(
     clock: ManualClock, installed: Install
 ) -> None:
+    # tirex-tracker #121, codecarbon #286: millijoules were told as joules, kilowatts as watts;
+    # zeus #181: counter and integrated power disagreed, so that the source has to be told.
     installed(FakeNvml(clock, FakeGpu("GPU-a", STEPS)))
     sampler = sampled(clock)
     cursor = Cursor(sampler)
@@ -221,6 +223,14 @@ def test_a_machine_without_a_driver_says_so_and_a_machine_without_gpus_too(
     assert open_nvidia({}).remarks == ["NVIDIA: nvmlInit: NVML error 12"]
     installed(FakeNvml(clock))
     assert open_nvidia({}).remarks == ["NVIDIA: no GPU that this process may use"]
+
+
+def test_the_gpus_are_told_by_name_and_one_without_a_name_by_its_id(
+    clock: ManualClock, installed: Install
+) -> None:
+    installed(FakeNvml(clock, FakeGpu("GPU-a"), FakeGpu("GPU-b", name=None)))
+    assert open_nvidia({}).hardware == {"gpu": "NVIDIA H100 80GB HBM3 (GPU-a), GPU-b"}
+    assert open_nvidia({"CUDA_VISIBLE_DEVICES": ""}).hardware == {}
 
 
 def test_the_library_is_let_go_as_often_as_it_was_opened(

@@ -102,6 +102,7 @@ def test_a_child_has_neither_thread_nor_sensors(clock: ManualClock) -> None:
 
 
 def test_signal_handlers_are_nobody_s_but_the_user_s(clock: ManualClock) -> None:
+    # codecarbon #1310: both were taken over, and not given back.
     numbers = [signal.SIGINT, signal.SIGTERM]
     before = [signal.getsignal(number) for number in numbers]
     sampler = Sampler([energy(growing(clock))], clock=clock)
