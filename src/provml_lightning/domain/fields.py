@@ -14,7 +14,7 @@ from provml_lightning.domain.records import Status, StoredFile
 __all__ = ["misfit"]
 
 _Check = Callable[[Any], bool]
-_INT64 = range(-(2**63), 2**63)
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
 def misfit(kind: type, values: Mapping[str, Any]) -> str | None:
@@ -23,28 +23,29 @@ def misfit(kind: type, values: Mapping[str, Any]) -> str | None:
     Numbers that no time, size or step can be, being of more than 64 bits, are none. Fields that
     are missing, and values of no field, do not count.
     """
-    for name, checks in _checks(kind):
-        if name in values and not any(check(values[name]) for check in checks):
+    for name, check in _checks(kind):
+        if name in values and not check(values[name]):
             return name
     return None
 
 
 @cache
-def _checks(kind: type) -> list[tuple[str, list[_Check]]]:
-    fields = dataclasses.fields(kind)
-    return [(field.name, [_DECLARED[one] for one in _choices(field.type)]) for field in fields]
+def _checks(kind: type) -> list[tuple[str, _Check]]:
+    return [(field.name, _check(field.type)) for field in dataclasses.fields(kind)]
 
 
-def _choices(declared: Any) -> list[str]:
-    return str(declared).split(" | ")
-
-
-def _is(*kinds: type) -> _Check:
-    return lambda value: isinstance(value, kinds)
+def _check(declared: Any) -> _Check:
+    """Return the check of a field: whether a value is of a type, or passes another's check."""
+    choices = str(declared).split(" | ")
+    types = tuple(kind for choice in choices for kind in _TYPES.get(choice, ()))
+    others = [_CHECKS[choice] for choice in choices if choice not in _TYPES]
+    if not others:
+        return lambda value: isinstance(value, types)
+    return lambda value: isinstance(value, types) or any(check(value) for check in others)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and value in _INT64
+    return isinstance(value, int) and _LEAST <= value <= _GREATEST
 
 
 def _list_of(check: _Check) -> _Check:
@@ -55,20 +56,21 @@ def _mapping_to(check: _Check) -> _Check:
     return lambda value: isinstance(value, Mapping) and all(map(check, value.values()))
 
 
-_is_plain = _is(bool, int, float, str, datetime)
-_DECLARED: dict[str, _Check] = {
-    "None": _is(NoneType),
-    "Plain": _is_plain,
-    "Status": _is(Status),
-    "StoredFile": _is(StoredFile),
-    "bool": _is(bool),
-    "float": _is(int, float),
+_TYPES: dict[str, tuple[type, ...]] = {
+    "None": (NoneType,),
+    "Plain": (bool, int, float, str, datetime),
+    "Status": (Status,),
+    "StoredFile": (StoredFile,),
+    "bool": (bool,),
+    "float": (int, float),
+    "str": (str,),
+}
+_CHECKS: dict[str, _Check] = {
     "int": _is_number,
-    "str": _is(str),
     "Mapping[str, Any]": _mapping_to(lambda _: True),
-    "Mapping[str, Plain]": _mapping_to(_is_plain),
+    "Mapping[str, Plain]": _mapping_to(_check("Plain")),
     "Mapping[str, list[int]]": _mapping_to(_list_of(_is_number)),
-    "list[Mapping[str, Any]]": _list_of(_is(Mapping)),
+    "list[Mapping[str, Any]]": _list_of(lambda value: isinstance(value, Mapping)),
     "list[int]": _list_of(_is_number),
-    "list[str]": _list_of(_is(str)),
+    "list[str]": _list_of(_check("str")),
 }

@@ -65,8 +65,7 @@ class MetricsFile:
     media_type: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricSeries:
+class MetricSeries(NamedTuple):
     """A metric's values in short, in the order in which they were logged.
 
     ``minimum`` and ``maximum`` are over the values that are numbers; None where there are none.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Document", "iri", "literal", "qualified", "timestamp"]
 
-_INT32 = range(-(2**31), 2**31)
-_INT64 = range(-(2**63), 2**63)
 _NO_NUMBERS = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}
 _WIDEST_OFFSET = timedelta(hours=14)
 
@@ -42,7 +40,7 @@ class Document:
             "entity": {},
         }
         self._relations = 0
-        self._next: dict[tuple[str, str], int] = {}
+        self._copies: dict[tuple[str, str], int] = {}
 
     def declare(self, prefix: str, namespace: str) -> None:
         """Give a namespace a prefix."""
@@ -53,10 +51,12 @@ class Document:
 
         An id that is taken gets ``~2``, ``~3``, … behind it, which no encoded name ends in.
         """
-        number = self._next[kind, identifier] = self._next.get((kind, identifier), 0) + 1
-        free = identifier if number == 1 else f"{identifier}~{number}"
-        self._records[kind][free] = attributes
-        return free
+        records = self._records[kind]
+        if identifier in records:
+            number = self._copies[kind, identifier] = self._copies.get((kind, identifier), 1) + 1
+            identifier = f"{identifier}~{number}"
+        records[identifier] = attributes
+        return identifier
 
     def relate(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Add a relation; ``fields`` are PROV-JSON's own, such as ``prov:entity``."""
@@ -75,18 +75,16 @@ def literal(value: Plain) -> Any:
         PROV-JSON, typed literals: booleans, texts and numbers stand for themselves, everything
         else says its type. So does a whole float, since many a reader makes ``1.0`` an integer.
     """
+    if isinstance(value, float):
+        exact = math.isfinite(value) and not value.is_integer()
+        return value if exact else _double(value)
     if isinstance(value, str):
         return value if value.isascii() else _valid(value)
     if isinstance(value, bool):
         return value
-    if isinstance(value, datetime):
-        return {"$": _within_xsd(value).isoformat(), "type": "xsd:dateTime"}
     if isinstance(value, int):
         return _whole(value)
-    if math.isfinite(value) and not value.is_integer():
-        return value
-    text = repr(value)
-    return {"$": _NO_NUMBERS.get(text, text), "type": "xsd:double"}
+    return {"$": _within_xsd(value).isoformat(), "type": "xsd:dateTime"}
 
 
 def iri(text: str) -> Any:
@@ -112,11 +110,18 @@ def _second(seconds: int) -> str:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).isoformat()[:-6]
 
 
+def _double(value: float) -> Any:
+    """Return a float that is whole or no number; it says its type."""
+    text = repr(value)
+    return {"$": _NO_NUMBERS.get(text, text), "type": "xsd:double"}
+
+
 def _whole(value: int) -> Any:
     """Return an integer; one that no ``xsd:int`` holds says its type."""
-    if value in _INT32:
+    if -(2**31) <= value < 2**31:
         return value
-    return {"$": str(value), "type": "xsd:long" if value in _INT64 else "xsd:integer"}
+    fits = -(2**63) <= value < 2**63
+    return {"$": str(value), "type": "xsd:long" if fits else "xsd:integer"}
 
 
 def _valid(text: str) -> str:

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ["dumps"]
 
-_encode = json.JSONEncoder(allow_nan=False).encode
+# Nothing in a document holds itself, and looking for it takes a tenth of the time.
+_encode = json.JSONEncoder(allow_nan=False, check_circular=False).encode
 
 
 def dumps(document: Mapping[str, Mapping[str, Any]]) -> bytes:

@@ -67,7 +67,8 @@ class Scope:
         stated = {"prov:entity": entity, "prov:activity": self.activity(context)}
         if time is not None:
             stated["prov:time"] = timestamp(time)
-        self.document.relate("wasGeneratedBy", stated | {"prov:role": role})
+        stated["prov:role"] = role
+        self.document.relate("wasGeneratedBy", stated)
 
     def invalidated(self, entity: str, context: str | None, time: int) -> None:
         """State that a context (the run for None) overwrote an entity.
@@ -113,7 +114,7 @@ def described(
         own["yprov:context"] = literal(context)
     if source is not None:
         own["yprov:source"] = literal(source)
-    return own if attributes is None else own | attributes | own
+    return own if attributes is None else {**own, **attributes, **own}
 
 
 def facts(values: Mapping[str, Plain | None]) -> dict[str, Any]:

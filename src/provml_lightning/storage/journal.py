@@ -121,7 +121,7 @@ def _objects(content: bytes) -> Iterator[dict[str, Any] | None]:
         if not line:
             continue
         try:
-            value = json.loads(line)
+            value = json.loads(line.decode())
         except ValueError:
             value = None
         yield value if isinstance(value, dict) else None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import heapq
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from provml_lightning.domain.reading import MetricKey, MetricSeries, MetricsFile, stem
 from provml_lightning.domain.records import Series
 from provml_lightning.errors import StorageError
 from provml_lightning.storage.formats.base import (
+    FEW,
     ROWS,
     Block,
     MetricsFormat,
@@ -52,6 +53,14 @@ class Source:
     def stem(self) -> str:
         """The name that this writer's files share."""
         return stem(self.rank, self.segment)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of its series, in the order of the metrics files."""
+        ordered = sorted(
+            self.series, key=lambda name: (_context_order(name.context), name_order(name))
+        )
+        return [self.series[name].number for name in ordered]
 
 
 def open_sources(
@@ -99,7 +108,7 @@ def write_metrics(
     def write(path: Path, blocks: Iterator[Block]) -> int | None:
         return _write_whole(path, blocks, form) or None
 
-    with sorted_points([source.path for source in sources], layout.journal) as logs:
+    with sorted_points(_asked(sources), layout.journal) as logs:
         return _compile(layout, list(zip(sources, logs, strict=True)), sealed, form, write)
 
 
@@ -114,8 +123,12 @@ def summarise(
         place = standing(path)
         return form.count(place) if place else None
 
-    with sorted_points([source.path for source in sources], folder=None) as logs:
+    with sorted_points(_asked(sources), folder=None) as logs:
         return _compile(layout, list(zip(sources, logs, strict=True)), sealed, form, look)
+
+
+def _asked(sources: Iterable[Source]) -> Iterator[tuple[Path, list[int]]]:
+    return ((source.path, source.numbers) for source in sources)
 
 
 def _compile(
@@ -150,7 +163,7 @@ def read_blocks(
     if sealed and (place := standing(layout.metrics_file(name.context, form.suffix))):
         stored = _only_sealed(form.read(place, name), sealed)
     waiting = [
-        _block(name, record.unit, source, records)
+        _block(name, record.unit, source, _columns(records))
         for source in sources
         if (record := source.series.get(name)) is not None
         for records in read_number(source.path, record.number)
@@ -164,7 +177,11 @@ def _contexts(
 ) -> list[str | None]:
     found = {name.context for source in sources for name in source.series}
     found |= {form.context_of(place) for place in standing_in(layout.metrics, form.suffix)}
-    return sorted(found, key=lambda context: (context is not None, context or ""))
+    return sorted(found, key=_context_order)
+
+
+def _context_order(context: str | None) -> tuple[bool, str]:
+    return context is not None, context or ""
 
 
 def _merged(
@@ -181,20 +198,28 @@ def _merged(
 
 
 def _from_log(source: Source, points: SortedPoints, context: str | None) -> Iterator[Block]:
-    names = (name for name in source.series if name.context == context)
-    for name in sorted(names, key=name_order):
-        record = source.series[name]
-        if record.number not in points.counts:
-            continue
-        for records in points.read(record.number, ROWS):
-            yield _block(name, record.unit, source, records)
+    wanted = {
+        record.number: (name, record.unit)
+        for name, record in source.series.items()
+        if name.context == context
+    }
+    for parts, records in points.read(wanted, ROWS, FEW):
+        columns = _columns(records)
+        stop = 0
+        for number, count in parts:
+            start, stop = stop, stop + count
+            yield _block(*wanted[number], source, [column[start:stop] for column in columns])
 
 
-def _block(name: MetricKey, unit: str | None, source: Source, records: Records) -> Block:
+def _columns(records: Records) -> list[Any]:
+    """Return time, step, epoch and value of records."""
     # Files hold microseconds; a value says the same before and after it is in one.
     time = records["time"] // 1000 * 1000
-    columns = (records[column].copy() for column in ("step", "epoch", "value"))
-    return Block(name, unit, source.rank, source.segment, time, *columns)
+    return [time, *(records[column].copy() for column in ("step", "epoch", "value"))]
+
+
+def _block(name: MetricKey, unit: str | None, source: Source, columns: Sequence[Any]) -> Block:
+    return Block(name, unit, source.rank, source.segment, *columns)
 
 
 def _only_sealed(blocks: Iterable[Block], sealed: Sequence[str]) -> Iterator[Block]:

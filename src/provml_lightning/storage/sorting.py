@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 from provml_lightning.storage.point_log import MARK, RECORD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping
     from pathlib import Path
 
     import numpy as np
     import numpy.typing as npt
 
     Records = npt.NDArray[np.void]
+    # Records, and whose they are: number and count of each series, one after the other
+    Stretch = tuple[list[tuple[int, int]], Records]
 
 __all__ = ["SortedPoints", "count_points", "read_number", "sorted_points"]
 
@@ -37,22 +39,42 @@ class SortedPoints:
     _starts: dict[int, int]
     _file: int
 
-    def read(self, number: int, rows: int) -> Iterator[Records]:
-        """Return a series' records, at most ``rows`` at a time."""
-        start, count = self._starts[number], self.counts[number]
-        for first in range(0, count, rows):
-            yield _read(self._file, start + first, min(rows, count - first))
+    def read(self, wanted: Container[int], rows: int, few: int) -> Iterator[Stretch]:
+        """Return the wanted series in the order in which they lie, at most ``rows`` at a time.
+
+        Neighbours of at most ``few`` rows in all are read together.
+        """
+        parts: list[tuple[int, int]] = []
+        start = stop = 0
+        for number, first, count in self._parts(wanted, rows):
+            if parts and (first != stop or stop + count - start > few):
+                yield parts, _read(self._file, start, stop - start)
+                parts = []
+            start, stop = start if parts else first, first + count
+            parts.append((number, count))
+        if parts:
+            yield parts, _read(self._file, start, stop - start)
+
+    def _parts(self, wanted: Container[int], rows: int) -> Iterator[tuple[int, int, int]]:
+        for number, start in self._starts.items():
+            if number in wanted:
+                count = self.counts[number]
+                for first in range(0, count, rows):
+                    yield number, start + first, min(rows, count - first)
 
 
 @contextmanager
-def sorted_points(paths: Sequence[Path], folder: Path | None) -> Iterator[list[SortedPoints]]:
+def sorted_points(
+    asked: Iterable[tuple[Path, Iterable[int]]], folder: Path | None
+) -> Iterator[list[SortedPoints]]:
     """Sort each point log into one temporary file, which is gone afterwards.
 
     Every record is read twice and written once; memory holds one chunk of 100 000 records. What
     is logged meanwhile is left for the next time.
 
     Args:
-        paths: The logs, of any number: they share one open file.
+        asked: The logs, of any number, since they share one open file; and of each the series
+            that are to be read, in that order.
         folder: Where the temporary file lies; None for the system's folder.
 
     Raises:
@@ -61,10 +83,10 @@ def sorted_points(paths: Sequence[Path], folder: Path | None) -> Iterator[list[S
     with tempfile.TemporaryFile(dir=folder, prefix=".sorted-") as target:
         logs = []
         total = 0
-        for path in paths:
+        for path, numbers in asked:
             counts = _counts(path)
             starts: dict[int, int] = {}
-            for number in sorted(counts):
+            for number in filter(counts.__contains__, numbers):
                 starts[number] = total
                 total += counts[number]
             _scatter(path, target.fileno(), starts, counts)
@@ -129,7 +151,7 @@ def _scatter(path: Path, target: int, starts: Mapping[int, int], counts: Mapping
     """Write each series to its place, no more of it than was counted: its log may grow."""
     import numpy as np
 
-    written = dict.fromkeys(counts, 0)
+    written = dict.fromkeys(starts, 0)
     for chunk in _chunks(path):
         if not len(chunk):
             continue
@@ -138,8 +160,10 @@ def _scatter(path: Path, target: int, starts: Mapping[int, int], counts: Mapping
         firsts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
         for first, stop in zip(firsts, [*firsts[1:], len(ordered)], strict=True):
             number = int(numbers[first])
-            done = written.get(number, 0)
-            some = ordered[first:stop][: counts.get(number, 0) - done]
+            if number not in starts:
+                continue
+            done = written[number]
+            some = ordered[first:stop][: counts[number] - done]
             if len(some):
                 _write(target, some, starts[number] + done)
                 written[number] = done + len(some)

@@ -20,10 +20,12 @@ def _write(path: Path, numbers: Iterable[int], mark: int = MARK) -> None:
 
 
 def _sorted(*paths: Path, rows: int = 100) -> list[dict[int, list[float]]]:
-    with sorted_points(paths, None) as logs:
+    with sorted_points([(path, [70_000, 3, 2, 1]) for path in paths], None) as logs:
         return [
             {
-                number: [v for part in log.read(number, rows) for v in part["value"].tolist()]
+                number: [
+                    v for _, part in log.read([number], rows, 1) for v in part["value"].tolist()
+                ]
                 for number in log.counts
             }
             for log in logs
@@ -47,6 +49,22 @@ def test_logs_share_one_file_and_keep_apart(tmp_path: Path) -> None:
         {2: [0.0], 1: [1.0]},
         {},
     ]
+
+
+def test_series_lie_as_they_are_asked_for_and_short_neighbours_are_read_together(
+    tmp_path: Path,
+) -> None:
+    _write(tmp_path / "a", [1, 2, 3, 3, 2, 3, 4, 5])
+    with sorted_points([(tmp_path / "a", [5, 3, 6, 1, 2])], None) as (log,):
+        read = [(parts, part["value"].tolist()) for parts, part in log.read({1, 2, 3, 4, 5}, 2, 3)]
+        apart = [(parts, part["value"].tolist()) for parts, part in log.read({5, 1}, 2, 3)]
+    assert read == [
+        ([(5, 1), (3, 2)], [7.0, 2.0, 3.0]),
+        ([(3, 1), (1, 1)], [5.0, 0.0]),
+        ([(2, 2)], [1.0, 4.0]),
+    ]
+    assert apart == [([(5, 1)], [7.0]), ([(1, 1)], [0.0])]
+    assert log.counts == {1: 1, 2: 2, 3: 3, 4: 1, 5: 1}
 
 
 def test_records_without_a_mark_or_a_number_are_none(tmp_path: Path) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.domain.reading import MetricKey
-from provml_lightning.storage.formats.base import ROWS, Block
+from provml_lightning.storage.formats.base import Block
 from provml_lightning.storage.point_log import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import pyarrow as pa
 
-__all__ = ["groups", "only", "schema", "to_blocks", "to_table"]
+__all__ = ["only", "schema", "to_blocks", "to_table"]
 
 _LABELS = ("metric", "context", "source", "rank", "segment", "unit")
 
@@ -37,33 +38,18 @@ def schema(*, unit: bool = False) -> pa.Schema:
     return pa.schema([*columns, pa.field("unit", text)] if unit else columns)
 
 
-def groups(blocks: Iterable[Block]) -> Iterator[list[Block]]:
-    """Return blocks in lists of at most 100 000 rows (a block has no more)."""
-    group: list[Block] = []
-    rows = 0
-    for block in blocks:
-        if group and rows + len(block.value) > ROWS:
-            yield group
-            group, rows = [], 0
-        group.append(block)
-        rows += len(block.value)
-    if group:
-        yield group
-
-
 def to_table(group: list[Block], columns: pa.Schema) -> pa.Table:
     """Return blocks as one table with the columns of a :func:`schema`."""
     import numpy as np
     import pyarrow as pa
 
     lengths = np.array([len(block.value) for block in group])
-    codes = _numbers(np.repeat(np.arange(len(group)), lengths), pa.int64())
 
     def joined(name: str) -> Any:
         return np.concatenate([getattr(block, name) for block in group])
 
     def repeated(values: list[str | None]) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(codes, _texts(values)).cast(pa.string())
+        return _texts(values, lengths)
 
     def counted(values: list[int]) -> pa.Array:
         return _numbers(np.repeat(np.array(values, "i4"), lengths), pa.int32())
@@ -78,13 +64,15 @@ def to_table(group: list[Block], columns: pa.Schema) -> pa.Table:
         "timestamp": _numbers(joined("time") // 1000, pa.timestamp("us", "UTC")),
         "rank": counted([block.rank for block in group]),
         "segment": counted([block.segment for block in group]),
-        "unit": repeated([block.unit for block in group]),
     }
+    if "unit" in columns.names:
+        made["unit"] = repeated([block.unit for block in group])
     return pa.Table.from_arrays([made[name] for name in columns.names], schema=columns)
 
 
-# pa.array() does what the next two do, but loads pandas to look whether it was given some of it:
-# 0.4 s and 45 MB at the end of a run that has no other use for it.
+# What the next two do, pa.array() and cast() do too. But pa.array() loads pandas to look whether it
+# was given some of it, 0.4 s and 45 MB at the end of a run that has no other use for it, and cast()
+# loads pyarrow.compute, 0.05 s.
 
 
 def _numbers(values: Any, kind: pa.DataType, *, absent: int | None = None) -> pa.Array:
@@ -95,8 +83,8 @@ def _numbers(values: Any, kind: pa.DataType, *, absent: int | None = None) -> pa
     return pa.Array.from_buffers(kind, len(values), [known, pa.py_buffer(values)])
 
 
-def _texts(values: list[str | None]) -> pa.Array:
-    """Return texts as an Arrow array.
+def _texts(values: list[str | None], lengths: Any) -> pa.Array:
+    """Return texts, each as often as ``lengths`` says, as an Arrow array.
 
     Source:
         Arrow's columnar format, variable-size binary layout: validity, offsets, bytes.
@@ -105,10 +93,12 @@ def _texts(values: list[str | None]) -> pa.Array:
     import pyarrow as pa
 
     encoded = [(value or "").encode() for value in values]
-    offsets = np.cumsum([0, *map(len, encoded)], dtype="i4")
-    known = _bits(np.array([value is not None for value in values]))
-    buffers = [known, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+    sizes = np.repeat(np.array([len(text) for text in encoded]), lengths)
+    offsets = np.concatenate([[0], sizes.cumsum()]).astype("i4")
+    known = _bits(np.repeat(np.array([value is not None for value in values]), lengths))
+    content = b"".join(map(operator.mul, encoded, lengths.tolist()))
+    buffers = [known, pa.py_buffer(offsets), pa.py_buffer(content)]
+    return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
 
 
 def _bits(known: Any) -> pa.Buffer | None:

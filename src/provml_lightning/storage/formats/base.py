@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from provml_lightning.errors import StorageError, UnsupportedFormatError
 
@@ -22,23 +21,27 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 __all__ = [
+    "FEW",
     "ROWS",
     "Block",
     "MetricsFormat",
     "block_order",
     "fitting",
+    "groups",
     "name_order",
     "unreadable",
 ]
 
 # The most rows that are handled at once: of a block, a row group, a chunk.
 ROWS = 100_000
+# Up to so many rows, metrics are handled together: one call of NumPy for each would take longer
+# than what it does.
+FEW = 10_000
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """Consecutive values of one metric from one writer, shape (rows,) each.
 
     Absent steps and epochs are ``point_log.ABSENT``; times are UTC [ns].
@@ -113,6 +116,20 @@ def block_order(block: Block) -> tuple[bytes, bool, bytes, int, int]:
 def name_order(name: MetricKey) -> tuple[bytes, bool, bytes]:
     """Return what the metrics of a context are sorted by."""
     return name.key.encode(), name.source is not None, (name.source or "").encode()
+
+
+def groups(blocks: Iterable[Block], rows: int = ROWS) -> Iterator[list[Block]]:
+    """Return blocks in lists of at most ``rows`` rows; a block of more has its own."""
+    group: list[Block] = []
+    held = 0
+    for block in blocks:
+        if group and held + len(block.value) > rows:
+            yield group
+            group, held = [], 0
+        group.append(block)
+        held += len(block.value)
+    if group:
+        yield group
 
 
 def fitting(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from provml_lightning.domain.settings import CompressorType
 from provml_lightning.errors import ConfigurationError, StorageError
-from provml_lightning.storage.formats.arrow import groups, only, schema, to_blocks, to_table
-from provml_lightning.storage.formats.base import Block, fitting, unreadable
+from provml_lightning.storage.formats.arrow import only, schema, to_blocks, to_table
+from provml_lightning.storage.formats.base import Block, fitting, groups, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

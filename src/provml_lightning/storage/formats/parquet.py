@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.domain.settings import CompressorType
-from provml_lightning.storage.formats.arrow import groups, only, schema, to_blocks, to_table
-from provml_lightning.storage.formats.base import ROWS, Block, fitting, unreadable
+from provml_lightning.storage.formats.arrow import only, schema, to_blocks, to_table
+from provml_lightning.storage.formats.base import ROWS, Block, fitting, groups, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -117,10 +116,11 @@ class ParquetFormat:
         # Texts as codes and their dictionary, as they are in the file, are half the time; threads
         # would be twice the memory, and take the training's cores.
         with unreadable(path), pq.ParquetFile(path, read_dictionary=_DICTIONARIES[:3]) as file:
-            return sum(
-                len(file.read_row_group(group, use_threads=False)["value"].drop_null())
+            values = (
+                file.read_row_group(group, use_threads=False)["value"]
                 for group in range(file.num_row_groups)
             )
+            return sum(len(column) - column.null_count for column in values)
 
     def context_of(self, path: Path) -> str | None:
         """Return the context of the first row."""
@@ -147,4 +147,4 @@ def _may_hold(file: Any, group: int, key: str) -> bool:
 def _blocks(table: pa.Table, units: Units) -> Iterator[Block]:
     for block in to_blocks(table):
         unit = units.get((block.name.key, block.name.source))
-        yield dataclasses.replace(block, unit=unit) if unit else block
+        yield block._replace(unit=unit) if unit else block
