@@ -23,15 +23,16 @@ def misfit(kind: type, values: Mapping[str, Any]) -> str | None:
     Numbers that no time, size or step can be, being of more than 64 bits, are none. Fields that
     are missing, and values of no field, do not count.
     """
-    for name, check in _checks(kind):
-        if name in values and not check(values[name]):
+    checks = _checks(kind)
+    for name, value in values.items():
+        if name in checks and not checks[name](value):
             return name
     return None
 
 
 @cache
-def _checks(kind: type) -> list[tuple[str, _Check]]:
-    return [(field.name, _check(field.type)) for field in dataclasses.fields(kind)]
+def _checks(kind: type) -> dict[str, _Check]:
+    return {field.name: _check(field.type) for field in dataclasses.fields(kind)}
 
 
 def _check(declared: Any) -> _Check:

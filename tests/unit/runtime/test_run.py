@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gc
 import math
 import warnings
+from contextlib import nullcontext
 from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -146,6 +148,29 @@ def test_compiling_again_changes_no_byte(run: Run) -> None:
     for _ in range(2):
         compile_run(run.layout, seal=True)
         assert [path.read_bytes() for path in files] == before
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("failing", [True, False])
+def test_the_garbage_collector_waits_for_a_compile_and_is_left_as_it_was(
+    run: Run, monkeypatch: pytest.MonkeyPatch, enabled: bool, failing: bool
+) -> None:
+    seen = []
+
+    def write(*_: object) -> None:
+        seen.append(gc.isenabled())
+        if failing:
+            raise OSError(28, "no room")
+
+    monkeypatch.setattr("provml_lightning.runtime.snapshot.write_whole", write)
+    if not enabled:
+        gc.disable()
+    try:
+        with pytest.raises(StorageError) if failing else nullcontext():
+            compile_run(run.layout, seal=False)
+        assert (seen, gc.isenabled()) == ([False], enabled)
+    finally:
+        gc.enable()
 
 
 def test_a_clock_that_was_set_back_disturbs_no_order(run: Run) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from provml_lightning.domain.reading import MetricKey, MetricSeries
 from provml_lightning.storage.formats.base import Block
@@ -62,6 +63,29 @@ def test_a_writer_whose_later_values_are_earlier_than_anothers_is_not_last() -> 
         _block([100], [1.0], rank=0), _block([200], [2.0], rank=1), _block([50], [3.0], rank=1)
     )
     assert series.last == 1.0
+
+
+def test_metrics_that_are_looked_at_together_keep_apart() -> None:
+    long = 12_000
+    blocks = [
+        _block([1, 2], [5.0, 7.0])._replace(name=MetricKey("a", None, None), unit="J"),
+        _block([3], [-math.inf])._replace(name=MetricKey("b", None, None)),
+        _block([4], [9.0], rank=1)._replace(name=MetricKey("b", None, None), unit="W"),
+        _block(list(range(long)), [0.5] * long)._replace(name=MetricKey("c", None, None)),
+        _block([8], [math.nan])._replace(name=MetricKey("d", None, None)),
+    ]
+    summary = Summary()
+    assert list(summary.watch(blocks)) == blocks
+    short = [
+        (one.name.key, one.unit, one.rows, one.first, one.last_step, one.minimum, one.maximum)
+        for one in summary.series(None)
+    ]
+    assert short == [
+        ("a", "J", 2, 5.0, 2, 5.0, 7.0),
+        ("b", "W", 2, -math.inf, 4, -math.inf, 9.0),
+        ("c", None, long, 0.5, long - 1, 0.5, 0.5),
+        ("d", None, 1, pytest.approx(math.nan, nan_ok=True), 8, None, None),
+    ]
 
 
 def test_an_absent_step_is_none() -> None:

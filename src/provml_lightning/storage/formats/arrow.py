@@ -93,12 +93,13 @@ def _texts(values: list[str | None], lengths: Any) -> pa.Array:
     import pyarrow as pa
 
     encoded = [(value or "").encode() for value in values]
-    sizes = np.repeat(np.array([len(text) for text in encoded]), lengths)
-    offsets = np.concatenate([[0], sizes.cumsum()]).astype("i4")
+    sizes = np.array([len(text) for text in encoded], "i4")
+    offsets = np.zeros(lengths.sum() + 1, "i4")
+    np.repeat(sizes, lengths).cumsum(dtype="i4", out=offsets[1:])
     known = _bits(np.repeat(np.array([value is not None for value in values]), lengths))
     content = b"".join(map(operator.mul, encoded, lengths.tolist()))
     buffers = [known, pa.py_buffer(offsets), pa.py_buffer(content)]
-    return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
 
 
 def _bits(known: Any) -> pa.Buffer | None:

@@ -119,7 +119,10 @@ def name_order(name: MetricKey) -> tuple[bytes, bool, bytes]:
 
 
 def groups(blocks: Iterable[Block], rows: int = ROWS) -> Iterator[list[Block]]:
-    """Return blocks in lists of at most ``rows`` rows; a block of more has its own."""
+    """Return blocks in lists of at most ``rows`` rows; a block of more has its own.
+
+    A full list does not wait for the next block, which would be one more in memory.
+    """
     group: list[Block] = []
     held = 0
     for block in blocks:
@@ -128,6 +131,9 @@ def groups(blocks: Iterable[Block], rows: int = ROWS) -> Iterator[list[Block]]:
             group, held = [], 0
         group.append(block)
         held += len(block.value)
+        if held >= rows:
+            yield group
+            group, held = [], 0
     if group:
         yield group
 
