@@ -6,6 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.domain.reading import MetricKey
+from provml_lightning.errors import StorageError
 from provml_lightning.storage.formats.base import Block
 from provml_lightning.storage.point_log import ABSENT
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["only", "schema", "to_blocks", "to_table"]
 
+_MOST_TEXT = 2**31 - 1  # offsets are of 32 bits [B]
 _LABELS = ("metric", "context", "source", "rank", "segment", "unit")
 
 
@@ -86,6 +88,9 @@ def _numbers(values: Any, kind: pa.DataType, *, absent: int | None = None) -> pa
 def _texts(values: list[str | None], lengths: Any) -> pa.Array:
     """Return texts, each as often as ``lengths`` says, as an Arrow array.
 
+    Raises:
+        StorageError: They are more than such an array can hold.
+
     Source:
         Arrow's columnar format, variable-size binary layout: validity, offsets, bytes.
     """
@@ -94,6 +99,11 @@ def _texts(values: list[str | None], lengths: Any) -> pa.Array:
 
     encoded = [(value or "").encode() for value in values]
     sizes = np.array([len(text) for text in encoded], "i4")
+    if (sizes * lengths.astype("i8")).sum() > _MOST_TEXT:
+        raise StorageError(
+            "the names of metrics in one stretch of 100 000 values hold more than 2 GiB of text;"
+            " log them under shorter names"
+        )
     offsets = np.zeros(lengths.sum() + 1, "i4")
     np.repeat(sizes, lengths).cumsum(dtype="i4", out=offsets[1:])
     known = _bits(np.repeat(np.array([value is not None for value in values]), lengths))
