@@ -105,5 +105,6 @@ def test_a_killed_run_is_incomplete(prov4ml: Command, killed: Path) -> None:
 
 
 def test_an_empty_folder_holds_no_runs(prov4ml: Command, tmp_path: Path) -> None:
-    assert prov4ml("runs", tmp_path).output.endswith("holds no runs\n")
+    told = prov4ml("runs", tmp_path).output  # a long path breaks the line
+    assert " ".join(told.split()).endswith("holds no runs")
     assert prov4ml("runs", tmp_path / "nowhere").exit_code == 2
