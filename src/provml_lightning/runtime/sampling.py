@@ -44,6 +44,8 @@ class Sampling:
     Attributes:
         sampler: What reads.
         electricity: What its energy comes from.
+        system: Up to where :meth:`system_values` has told.
+        carbon: Up to where :meth:`carbon_values` has told.
     """
 
     def __init__(
@@ -73,8 +75,8 @@ class Sampling:
         self._note = note
         self._silent = silent if electricity.intensity is None else None
         self.sampler = Sampler(opened.channels, on_drop=self._dropped, close=opened.close)
-        self._system = Cursor(self.sampler)
-        self._carbon = Cursor(self.sampler)
+        self.system = Cursor(self.sampler)
+        self.carbon = Cursor(self.sampler)
         self._due: float | None = time.monotonic() + _FIRST_INTERVAL
         for remark in opened.remarks:
             note(remark)
@@ -88,7 +90,7 @@ class Sampling:
         The first call waits until there is an interval to speak of, a tenth of a second.
         """
         self._await_first_interval()
-        return system_values(self._system.advance())
+        return system_values(self.system.advance())
 
     def carbon_values(self) -> list[Value]:
         """Return energies, and emissions where the electricity's are known, since the last call.
@@ -96,11 +98,19 @@ class Sampling:
         Raises:
             ProvMLError: What ``silent`` raises.
         """
+        self.tell_of_emissions()
+        self._await_first_interval()
+        return carbon_values(self.carbon.advance(), self.electricity)
+
+    def tell_of_emissions(self) -> None:
+        """Say once, where emissions cannot be told, that they cannot.
+
+        Raises:
+            ProvMLError: What ``silent`` raises.
+        """
         if self._silent is not None:
             self._silent()
             self._silent = None
-        self._await_first_interval()
-        return carbon_values(self._carbon.advance(), self.electricity)
 
     def measured(self) -> Measured:
         """Return what was seen since the start, of energy and emissions."""

@@ -87,6 +87,78 @@ def test_however_the_time_is_parted_the_parts_are_the_whole(
     assert last.advance().billionths("energy") == sum(increments)
 
 
+def test_who_takes_stages_alone_leaves_the_time_between_them_to_who_asks_for_all(
+    clock: ManualClock,
+) -> None:
+    watts, told = [1, 100, 3, 200, 5], 0
+
+    def read() -> int:
+        return told
+
+    def pass_second(power: int) -> None:
+        nonlocal told
+        clock.sleep(1.0)
+        told += power * NANO
+
+    cursor = Cursor(Sampler([energy(read)], clock=clock))
+    pass_second(watts[0])
+    cursor.leave()
+    pass_second(watts[1])
+    first = cursor.take()
+    pass_second(watts[2])
+    cursor.leave()
+    pass_second(watts[3])
+    second = cursor.take()
+    pass_second(watts[4])
+    rest = cursor.advance()
+
+    assert first.amount("energy") == 100.0
+    assert second.amount("energy") == 200.0
+    assert second.rate("energy") == 200.0
+    assert rest.amount("energy") == 1 + 3 + 5
+    assert rest.rate("energy") == (1 + 3 + 5) / 3
+    pass_second(7)
+    assert cursor.advance().amount("energy") == 7.0  # nothing is left twice
+
+
+def test_two_intervals_are_one_without_the_time_between_them(clock: ManualClock) -> None:
+    sampler = Sampler([energy(growing(clock, 50))], clock=clock)
+    cursor = Cursor(sampler)
+    clock.sleep(2.0)
+    first = cursor.take()
+    clock.sleep(100.0)
+    cursor.leave()
+    clock.sleep(1.0)
+    both = cursor.take().after(first)
+
+    assert both.amount("energy") == 150.0
+    assert both.rate("energy") == 50.0
+    assert both.source("energy") == "test"
+
+
+def test_a_sensor_that_failed_in_the_second_of_two_intervals_tells_of_the_first(
+    clock: ManualClock,
+) -> None:
+    broken = False
+
+    def read() -> int:
+        if broken:
+            raise SamplerReadError("not now")
+        return clock.now
+
+    sampler = Sampler([energy(read)], clock=clock)
+    cursor = Cursor(sampler)
+    clock.sleep(1.0)
+    first = cursor.take()
+    broken = True
+    clock.sleep(0.5)
+    both = cursor.take().after(first)
+    assert both.amount("energy") == 1.0
+    broken = False
+    clock.sleep(0.5)
+    assert cursor.take().amount("energy") == 1.0  # what was missed is in the next
+
+
 def test_a_rate_over_less_than_a_second_is_that_of_the_last_second(clock: ManualClock) -> None:
     # The counter is refreshed every 100 ms; power is 100 W all the time.
     sampler = Sampler([energy(lambda: clock.now // 10**8 * 10**8 * 100)], clock=clock)
