@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
-from provml_lightning.domain.records import Note
 from provml_lightning.domain.scalars import to_step
 from provml_lightning.errors import SamplerReadError
 from provml_lightning.runtime.active import current, deliver
+from provml_lightning.runtime.counting import excuse_count, note_remarks
 from provml_lightning.samplers.flops import count_batch, count_epoch
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from provml_lightning.samplers.flops import Count
 
 __all__ = ["log_flops_per_batch", "log_flops_per_epoch"]
-
-# What a run was told already: a call at every step says a thing once.
-_TOLD: WeakKeyDictionary[AnyRun, set[tuple[str, str]]] = WeakKeyDictionary()
 
 
 def log_flops_per_batch(
@@ -99,34 +96,12 @@ def _keep(label: str, context: str | None, step: int | None, count: Callable[[],
     try:
         found = count()
     except SamplerReadError as error:
-        missed = SamplerReadError(f"FLOPs {label!r} were not counted: {error}")
-        deliver(lambda run: _excuse(run, label, missed))
+        deliver(partial(excuse_count, label=label, error=error))
         return
 
     def tell(run: AnyRun) -> None:
         amount, unit = float(found.amount), found.unit
         run.record_metric(label, amount, context, number, found.source, time=now, unit=unit)
-        for remark in _remarks(found):
-            if _is_new(run, label, remark):
-                message = f"FLOPs {label!r}: {remark}"
-                run.record(Note(time=now, topic="flops", message=message))
+        note_remarks(run, label, found)
 
     deliver(tell)
-
-
-def _excuse(run: AnyRun, label: str, missed: SamplerReadError) -> None:
-    if _is_new(run, label, str(missed)):
-        run.excuse(f"flops of {label}", missed)
-
-
-def _remarks(found: Count) -> list[str]:
-    missing = ", ".join(sorted(found.missing))
-    told = f"the work of {missing} is not in them: there is no formula for it" if missing else None
-    return [remark for remark in (found.remark, told) if remark]
-
-
-def _is_new(run: AnyRun, label: str, message: str) -> bool:
-    told = _TOLD.setdefault(run, set())
-    is_new = (label, message) not in told
-    told.add((label, message))
-    return is_new
