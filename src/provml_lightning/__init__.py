@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from provml_lightning.api.records import log_artifact, log_metric, log_param
     from provml_lightning.api.reproducing import log_execution_command, log_source_code
     from provml_lightning.api.runs import end_run, start_run
+    from provml_lightning.callbacks.flops import FlopsMonitor
+    from provml_lightning.callbacks.monitors import CarbonMonitor, SystemMonitor
     from provml_lightning.domain.context import Context
     from provml_lightning.domain.folding import FoldOperation
     from provml_lightning.domain.settings import CompressorType, MetricsType
@@ -47,14 +49,17 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CarbonMonitor",
     "CompressorType",
     "Context",
+    "FlopsMonitor",
     "FoldOperation",
     "MetricsType",
     "ProvMLItwinAILogger",
     "ProvMLLogger",
     "ProvenanceTrackedFunction",
     "ProvenanceTrackedModel",
+    "SystemMonitor",
     "WeightDistributionTrackedModel",
     "__version__",
     "end_run",
@@ -100,6 +105,8 @@ _HOMES = {
     "api.records": ("log_artifact", "log_metric", "log_param"),
     "api.reproducing": ("log_execution_command", "log_source_code"),
     "api.runs": ("end_run", "start_run"),
+    "callbacks.flops": ("FlopsMonitor",),
+    "callbacks.monitors": ("CarbonMonitor", "SystemMonitor"),
     "domain.context": ("Context",),
     "domain.folding": ("FoldOperation",),
     "domain.settings": ("CompressorType", "MetricsType"),

@@ -8,14 +8,17 @@ import prov4ml
 import provml_lightning
 
 NAMES = [
+    "CarbonMonitor",
     "CompressorType",
     "Context",
+    "FlopsMonitor",
     "FoldOperation",
     "MetricsType",
     "ProvMLItwinAILogger",
     "ProvMLLogger",
     "ProvenanceTrackedFunction",
     "ProvenanceTrackedModel",
+    "SystemMonitor",
     "WeightDistributionTrackedModel",
     "__version__",
     "end_run",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Context", "canonical_context"]
+__all__ = ["PREDICTION", "Context", "canonical_context"]
 
 
 class Context(StrEnum):
@@ -16,6 +16,9 @@ class Context(StrEnum):
     DATASETS = "Datasets"
     MODELS = "Models"
 
+
+# What Lightning does beside the documents' three.
+PREDICTION = "Prediction"
 
 _KNOWN = {context.value.lower(): context.value for context in Context}
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from provml_lightning.domain.context import Context
+from provml_lightning.domain.context import PREDICTION, Context
 from provml_lightning.domain.records import ContextDeclared, Status
 from provml_lightning.domain.values import flatten
 from provml_lightning.runtime.outcome import outcome_of
@@ -28,7 +28,7 @@ _STAGES = {
     "sanity_check": Context.VALIDATION.value,
     "validate": Context.VALIDATION.value,
     "test": Context.TESTING.value,
-    "predict": "Prediction",
+    "predict": PREDICTION,
 }
 _NAMES = {
     "train": Context.TRAINING.value,

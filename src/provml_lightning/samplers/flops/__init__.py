@@ -6,7 +6,9 @@ operations are missing in it, or batches were only sampled.
 """
 
 from provml_lightning.samplers.flops.counting import count_batch
-from provml_lightning.samplers.flops.counts import Count
+from provml_lightning.samplers.flops.counts import Count, total
+from provml_lightning.samplers.flops.engines import require_engine
 from provml_lightning.samplers.flops.epochs import count_epoch
+from provml_lightning.samplers.flops.waiting import await_device
 
-__all__ = ["Count", "count_batch", "count_epoch"]
+__all__ = ["Count", "await_device", "count_batch", "count_epoch", "require_engine", "total"]

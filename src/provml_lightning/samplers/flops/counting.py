@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from provml_lightning.errors import (
-    ConfigurationError,
-    SamplerReadError,
-    SamplerUnavailableError,
-)
+from provml_lightning.errors import SamplerReadError, SamplerUnavailableError
 from provml_lightning.samplers.flops.arguments import Arguments, readings
 from provml_lightning.samplers.flops.counts import Count
-from provml_lightning.samplers.flops.engines import ENGINES, reason_of
+from provml_lightning.samplers.flops.engines import ENGINES, check_engine, reason_of
 from provml_lightning.samplers.flops.modules import bare
 from provml_lightning.samplers.flops.remembering import outcomes_of
 from provml_lightning.samplers.flops.trees import signature
@@ -39,9 +35,7 @@ def count_batch(model: Any, batch: Any, engine: str = "auto") -> Count:
         SamplerUnavailableError: The model is no module of torch; or thop is not installed.
         SamplerReadError: The forward pass fails on the batch.
     """
-    if engine not in ENGINES:
-        choices = ", ".join(map(repr, ENGINES))
-        raise ConfigurationError(f"engine={engine!r} is unknown; choose one of {choices}")
+    check_engine(engine)
     module = bare(model)
     failure = None
     for given in readings(module.forward, batch):

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from provml_lightning.errors import SamplerReadError, SamplerUnavailableError
+from provml_lightning.errors import (
+    ConfigurationError,
+    SamplerReadError,
+    SamplerUnavailableError,
+)
 from provml_lightning.samplers.flops.arguments import Arguments
 from provml_lightning.samplers.flops.clones import weightless
 from provml_lightning.samplers.flops.counts import MAC, Count
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor, device, nn
 
-__all__ = ["ENGINES", "reason_of"]
+__all__ = ["ENGINES", "check_engine", "reason_of", "require_engine"]
 
 
 def count_meta(module: nn.Module, given: Arguments) -> Count:
@@ -98,6 +102,29 @@ ENGINES: dict[str, Callable[[nn.Module, Arguments], Count]] = {
     "real": count_real,
     "thop": count_thop,
 }
+
+
+def check_engine(engine: str) -> None:
+    """Raise where there is no such engine.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if engine not in ENGINES:
+        choices = ", ".join(map(repr, ENGINES))
+        raise ConfigurationError(f"engine={engine!r} is unknown; choose one of {choices}")
+
+
+def require_engine(engine: str) -> None:
+    """Raise where an engine cannot work here.
+
+    Raises:
+        ConfigurationError: There is no such engine.
+        SamplerUnavailableError: It is thop, and thop is not installed.
+    """
+    check_engine(engine)
+    if engine == "thop":
+        _thop()
 
 
 def reason_of(error: Exception) -> str:
