@@ -119,15 +119,15 @@ class Course:
         """Tell what was not told, that of a stage too which was cut off, and let go of all.
 
         Args:
-            now: Returns the moment of a stage in which no batch was worked through.
+            now: Returns the moment in which a stage was cut off.
         """
-        waiting = {stage for stage, batches in self._batches.items() if batches}
         try:
             if self._stage is not None:
                 self._gather(self._stage)
-                waiting.add(self._stage)
-            for stage in sorted(waiting):
-                self._tell(self._last.get(stage) or now(stage))
+                self._tell(now(self._stage))
+            for stage, batches in self._batches.items():
+                if batches:
+                    self._tell(self._last[stage])
         finally:
             self.close()
 

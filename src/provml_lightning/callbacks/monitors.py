@@ -39,17 +39,22 @@ class _SampledMeter:
         self._cursor = cursor
         self._values = values
         self._held: dict[str, Interval] = {}
-        sink.sampling()  # which opens it, so that what cannot work raises now
+        self._begun = sink.sampling()  # opened, so that what cannot work raises now
 
     def begin(self) -> None:
-        if (sampling := self._sink.sampling()) is not None:
+        self._begun = sampling = self._sink.sampling()
+        if sampling is not None:
             self._cursor(sampling).leave()
 
     def count(self, module: Any, batch: Any) -> None:
         pass
 
     def gather(self, context: str) -> None:
-        if (sampling := self._sink.sampling()) is not None:
+        sampling = self._sink.sampling()
+        if sampling is not self._begun:  # that of a run which was ended meanwhile and goes on
+            self._held.pop(context, None)
+            self.begin()
+        elif sampling is not None:
             interval, held = self._cursor(sampling).take(), self._held.get(context)
             self._held[context] = interval if held is None else interval.after(held)
 
