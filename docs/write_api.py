@@ -25,6 +25,7 @@ GROUPS: Final = {
         *("log_system_metrics", "log_carbon_metrics"),
         *("log_flops_per_batch", "log_flops_per_epoch"),
     ),
+    "Monitors of a Trainer": ("SystemMonitor", "CarbonMonitor", "FlopsMonitor"),
     "Functions and models that record themselves": (
         *("ProvenanceTrackedFunction", "ProvenanceTrackedModel"),
         "WeightDistributionTrackedModel",

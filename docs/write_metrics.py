@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from provml_lightning.domain.catalogue import CARBON_METRICS, SYSTEM_METRICS, Metric
+from provml_lightning.domain.catalogue import (
+    CARBON_METRICS,
+    SYSTEM_METRICS,
+    WORK_METRICS,
+    Metric,
+)
 
 __all__ = ["PAGE", "page"]
 
@@ -18,7 +23,8 @@ How far a number can be trusted: [what a number means](../explanation/what_a_num
 
 ## System metrics
 
-`log_system_metrics(context, step)` keeps these for the time since its last call in the run.
+`log_system_metrics(context, step)` keeps these for the time since its last call in the run,
+`SystemMonitor` for the steps or epochs of each stage of a Trainer.
 A GB is 10⁹ bytes. What a machine cannot tell is absent, and a note in the document says why.
 
 | metric | unit | meaning | `source`, the best first |
@@ -28,12 +34,25 @@ A GB is 10⁹ bytes. What a machine cannot tell is absent, and a note in the doc
 CARBON = """
 ## Energy and emissions
 
-`log_carbon_metrics(context, step)` keeps these for the time since its last call in the run.
+`log_carbon_metrics(context, step)` keeps these for the time since its last call in the run,
+`CarbonMonitor` for the steps or epochs of each stage of a Trainer.
 Their `source` begins with `carbon:`, such as `carbon:rapl`.
 That of a sum joins its parts, such as `carbon:rapl+nvml.energy`.
 Emissions are energy × carbon intensity × PUE; without an intensity there are none.
 
 | metric | unit | meaning | `source`, after `carbon:` |
+|---|---|---|---|
+"""
+
+WORK = """
+## Work and speed
+
+`FlopsMonitor` keeps these for the steps or epochs of each stage.
+Only forward passes are counted, not the backward ones.
+Time is that on the wall, of this process, with data loading and without the counting itself.
+An operation without a formula makes the source `….incomplete`, and the number a lower bound.
+
+| metric | unit | meaning | `source` |
 |---|---|---|---|
 """
 
@@ -53,6 +72,9 @@ TAIL = """
 | `model.tdp` | no sensor: a model of the CPUs' power from their usage |
 | `model.dimm` | no sensor: a constant for so much RAM |
 | `procfs`, `psutil`, `cgroup`, `statvfs` | the operating system |
+| `flops.meta`, `flops.real` | a count on a copy without weights; of one real forward pass |
+| `thop` | what the package thop counts |
+| `perf_counter` | Python's clock |
 
 | variable | sets |
 |---|---|
@@ -67,8 +89,14 @@ TAIL = """
 
 def page() -> str:
     """Return the page's text."""
-    tables = ["".join(map(_row, metrics)) for metrics in (SYSTEM_METRICS, CARBON_METRICS)]
-    return HEAD + tables[0] + CARBON + tables[1] + TAIL
+    return "".join(
+        [
+            *(HEAD, *map(_row, SYSTEM_METRICS)),
+            *(CARBON, *map(_row, CARBON_METRICS)),
+            *(WORK, *map(_row, WORK_METRICS)),
+            TAIL,
+        ]
+    )
 
 
 def _row(metric: Metric) -> str:

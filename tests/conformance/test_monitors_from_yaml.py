@@ -47,6 +47,8 @@ def test_the_monitors_work_from_yaml_and_from_the_configuration_that_the_run_kee
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # Lightning 2.6.6 calls methods that jsonargparse 4.53 has deprecated.
+    monkeypatch.setenv("JSONARGPARSE_DEPRECATION_WARNINGS", "off")
     Path("config.yaml").write_text(CONFIGURATION)
     kept = "prov/digits/version_0/config.yaml"
     for version, told in enumerate(("config.yaml", kept)):

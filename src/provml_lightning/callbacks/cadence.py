@@ -25,7 +25,7 @@ class Cadence:
 
     Attributes:
         every: ``"step"`` or ``"epoch"``.
-        every_n: Of these, each how manieth [1].
+        every_n: Each nth of these is told of [1].
         contexts: The stages that are measured.
     """
 

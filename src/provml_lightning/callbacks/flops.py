@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from provml_lightning.callbacks.cadence import STAGES
 from provml_lightning.callbacks.course import Meter
-from provml_lightning.callbacks.monitor import Every, Monitor
+from provml_lightning.callbacks.monitor import Monitor
 from provml_lightning.callbacks.sinks import Sink
 from provml_lightning.callbacks.work import WorkMeter
 from provml_lightning.samplers.flops import require_engine
@@ -33,7 +33,7 @@ class FlopsMonitor(Monitor):
 
     Args:
         every: ``"epoch"`` or ``"step"``; validations count as epochs of their own.
-        every_n: Each how manieth of these, counted as Lightning counts [1].
+        every_n: Tell after each nth of these, counted as Lightning counts [1].
         contexts: Which stages, of Training, Validation, Testing and Prediction.
         engine: As of :func:`log_flops_per_batch`; with ``"thop"`` they are ``macs`` [MAC] and
             ``macs_per_second`` [MAC/s].
@@ -50,7 +50,7 @@ class FlopsMonitor(Monitor):
 
     def __init__(
         self,
-        every: Every = "epoch",
+        every: Literal["step", "epoch"] = "epoch",
         every_n: int = 1,
         contexts: Sequence[str] = STAGES,
         *,

@@ -18,9 +18,7 @@ from provml_lightning.domain.context import PREDICTION
 from provml_lightning.errors import ProvMLError, SamplerError
 from provml_lightning.runtime.faults import warn
 
-__all__ = ["Every", "Monitor"]
-
-Every = Literal["step", "epoch"]
+__all__ = ["Monitor"]
 
 
 class Monitor(Callback, ABC):
@@ -31,7 +29,10 @@ class Monitor(Callback, ABC):
     """
 
     def __init__(
-        self, every: Every = "epoch", every_n: int = 1, contexts: Sequence[str] = STAGES
+        self,
+        every: Literal["step", "epoch"] = "epoch",
+        every_n: int = 1,
+        contexts: Sequence[str] = STAGES,
     ) -> None:
         super().__init__()
         self._cadence = Cadence.of(every, every_n, contexts)

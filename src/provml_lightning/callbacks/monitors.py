@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from lightning.pytorch import Trainer
 from typing_extensions import override
 
 from provml_lightning.callbacks.cadence import STAGES
 from provml_lightning.callbacks.course import Meter, Moment
-from provml_lightning.callbacks.monitor import Every, Monitor
+from provml_lightning.callbacks.monitor import Monitor
 from provml_lightning.callbacks.sinks import Sink
 from provml_lightning.runtime.sampling import Sampling
 from provml_lightning.samplers.carbon import carbon_values
@@ -82,7 +82,7 @@ class SystemMonitor(Monitor):
 
     Args:
         every: ``"epoch"`` or ``"step"``; validations count as epochs of their own.
-        every_n: Each how manieth of these, counted as Lightning counts [1].
+        every_n: Tell after each nth of these, counted as Lightning counts [1].
         contexts: Which stages, of Training, Validation, Testing and Prediction.
 
     Raises:
@@ -94,7 +94,10 @@ class SystemMonitor(Monitor):
     """
 
     def __init__(
-        self, every: Every = "epoch", every_n: int = 1, contexts: Sequence[str] = STAGES
+        self,
+        every: Literal["step", "epoch"] = "epoch",
+        every_n: int = 1,
+        contexts: Sequence[str] = STAGES,
     ) -> None:
         super().__init__(every, every_n, contexts)
 
@@ -120,7 +123,7 @@ class CarbonMonitor(Monitor):
 
     Args:
         every: ``"epoch"`` or ``"step"``; validations count as epochs of their own.
-        every_n: Each how manieth of these, counted as Lightning counts [1].
+        every_n: Tell after each nth of these, counted as Lightning counts [1].
         contexts: Which stages, of Training, Validation, Testing and Prediction.
 
     Raises:
@@ -132,7 +135,10 @@ class CarbonMonitor(Monitor):
     """
 
     def __init__(
-        self, every: Every = "epoch", every_n: int = 1, contexts: Sequence[str] = STAGES
+        self,
+        every: Literal["step", "epoch"] = "epoch",
+        every_n: int = 1,
+        contexts: Sequence[str] = STAGES,
     ) -> None:
         super().__init__(every, every_n, contexts)
 

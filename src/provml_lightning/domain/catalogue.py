@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CARBON_METRICS", "OF_CARBON", "SYSTEM_METRICS", "Metric"]
+__all__ = ["CARBON_METRICS", "OF_CARBON", "SYSTEM_METRICS", "WORK_METRICS", "Metric"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +81,22 @@ SYSTEM_METRICS = (
         ("nvml", "nvml.mig-parent"),
     ),
     Metric("gpu_temperature_c", "°C", "temperature of the hottest GPU", _GPU),
+)
+
+_COUNTED = ("flops.meta", "flops.real")
+_TIMED = ("perf_counter",)
+
+# What FlopsMonitor keeps; the source of a speed joins those of its parts with a plus.
+WORK_METRICS = (
+    Metric("flops", "FLOP", "forward passes on the batches of the interval", _COUNTED),
+    Metric(
+        "flops_per_second",
+        "FLOP/s",
+        "the same a second",
+        tuple(f"{c}+{_TIMED[0]}" for c in _COUNTED),
+    ),
+    Metric("macs", "MAC", "the same as thop counts it, instead of the FLOPs", ("thop",)),
+    Metric("macs_per_second", "MAC/s", "the same a second", (f"thop+{_TIMED[0]}",)),
+    Metric("batches_per_second", "1/s", "batches a second of the interval", _TIMED),
+    Metric("samples_per_second", "1/s", "samples in them a second", _TIMED),
 )
