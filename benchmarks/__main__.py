@@ -18,6 +18,7 @@ from benchmarks import (
     lightning_fit,
     logging_calls,
     memory,
+    monitored_fit,
     reading,
     system_metrics,
 )
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "import": importing.measure,
     "system": system_metrics.measure,
     "flops": counted_flops.measure,
+    "monitors": monitored_fit.measure,
 }
 COLUMNS = ("what", "median (least–greatest)", "budget", "ratio", "ratio to", "holds")
 

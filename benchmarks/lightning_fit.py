@@ -11,9 +11,9 @@ from benchmarks.measuring import Times, in_fresh_process, interleave, over
 from benchmarks.rows import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ["measure"]
+__all__ = ["column", "fit", "measure"]
 
 OURS = "ProvMLLogger"
 NONE = "logger=False"
@@ -35,10 +35,10 @@ def measure(*, quick: bool) -> list[Row]:
     return [
         Row(
             what=f"{OURS}, {steps} steps, {part}, {clock}",
-            measured=(measured := _column(found[part][OURS], clock)),
+            measured=(measured := column(found[part][OURS], clock)),
             unit="s",
             against=against,
-            ratios=over(measured, _column(found[part][against], clock)),
+            ratios=over(measured, column(found[part][against], clock)),
             ratio_budget=most,
         )
         for part in ("loop", "whole fit")
@@ -47,7 +47,8 @@ def measure(*, quick: bool) -> list[Row]:
     ]
 
 
-def _column(times: list[list[float]], clock: str) -> list[float]:
+def column(times: list[list[float]], clock: str) -> list[float]:
+    """Return the times of one clock [s]."""
     return [getattr(Times(*each), clock) for each in times]
 
 
@@ -56,7 +57,7 @@ def contend(rounds: int, steps: int) -> dict[str, dict[str, list[Times]]]:
     loops: dict[str, list[Times]] = {}
     wholes = interleave(
         {
-            name: partial(_fit, build, steps, loops.setdefault(name, []))
+            name: partial(fit, build, steps, loops.setdefault(name, []))
             for name, build in _loggers().items()
         },
         rounds,
@@ -79,7 +80,9 @@ def _loggers() -> dict[str, Callable[[], Any]]:
     }
 
 
-def _fit(build: Callable[[], Any], steps: int, loops: list[Times]) -> Times:
+def fit(
+    build: Callable[[], Any], steps: int, loops: list[Times], callbacks: Sequence[Any] = ()
+) -> Times:
     """Fit a linear model; put the time of the loop into a list, return that of the whole fit."""
     import lightning.pytorch as pl
     import torch
@@ -92,6 +95,7 @@ def _fit(build: Callable[[], Any], steps: int, loops: list[Times]) -> Times:
     )
     trainer = pl.Trainer(
         logger=build(),
+        callbacks=list(callbacks),
         max_epochs=1,
         log_every_n_steps=1,
         accelerator="cpu",
@@ -118,9 +122,13 @@ def _model(loops: list[Times]) -> Any:
             self.layer = torch.nn.Linear(64, 10)
 
         @override
+        def forward(self, x: Any) -> Any:
+            return self.layer(x)
+
+        @override
         def training_step(self, batch: Any, _: int) -> Any:
             x, y = batch
-            loss = torch.nn.functional.cross_entropy(self.layer(x), y)
+            loss = torch.nn.functional.cross_entropy(self(x), y)
             self.log_dict({f"loss_{number}": loss for number in range(5)})
             return loss
 

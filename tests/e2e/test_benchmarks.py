@@ -28,6 +28,8 @@ BUDGETED = (
     "poll of the sampler,",
     "sampler's thread,",
     "log_flops_per_batch, a shape counted before",
+    "all three, every epoch",
+    "SystemMonitor, every step",
 )
 
 

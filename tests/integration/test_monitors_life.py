@@ -20,7 +20,12 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import prov4ml
 from provml_lightning.callbacks import monitors
-from provml_lightning.errors import ConfigurationError, ProvMLWarning, RecordDroppedWarning
+from provml_lightning.errors import (
+    ConfigurationError,
+    ProvMLWarning,
+    RecordDroppedWarning,
+    SamplerError,
+)
 from provml_lightning.runtime import sampling
 from tests.spending import Machine, Spending, energy, run_of, where
 from tests.training import Digits, digits, trainer
@@ -91,6 +96,33 @@ def test_what_an_exception_cuts_off_is_told_and_the_exception_is_the_users(
     assert index["status"] == "failed"
     prov4ml.end_run()
     assert threading.active_count() == threads
+
+
+def test_a_validation_that_fails_inside_an_epoch_leaves_what_both_did() -> None:
+    class Failing(Spending):
+        def validation_step(self, batch: Any) -> None:
+            super().validation_step(batch)
+            if self.trainer.fit_loop.epoch_loop.val_loop.batch_progress.current.ready == 2:
+                raise ValueError("the user's own")
+
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger, callbacks=[prov4ml.SystemMonitor()])
+    with pytest.raises(ValueError, match="the user's own"):
+        teacher.fit(Failing(), digits(), digits())
+
+    assert energy(logger, "Training") == [20]
+    assert energy(logger, "Validation") == [6]
+
+
+def test_a_strict_run_raises_where_another_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(monitors, "system_values", broken)
+    logger = prov4ml.ProvMLLogger(strict=True)
+    teacher = trainer(logger, callbacks=[prov4ml.SystemMonitor("step")])
+    with pytest.raises(SamplerError, match="measures no more: RuntimeError: a bug"):
+        teacher.fit(Spending(), digits())
 
 
 def test_a_cut_off_training_leaves_no_sampler_of_other_loggers(machine: Machine) -> None:

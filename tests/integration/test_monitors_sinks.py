@@ -81,6 +81,12 @@ def test_a_run_that_was_ended_meanwhile_goes_on() -> None:
     assert energy(logger) == [5] * 7
 
 
+def test_the_logger_that_itwinai_shares_takes_the_values_too() -> None:
+    logger = prov4ml.ProvMLItwinAILogger()
+    trainer(logger, callbacks=[prov4ml.SystemMonitor()]).fit(Spending(), digits())
+    assert energy(logger) == [20, 20]
+
+
 def test_two_loggers_of_ours_both_get_the_values() -> None:
     pair = prov4ml.ProvMLLogger("one"), prov4ml.ProvMLLogger("two")
     teacher = trainer(*pair, CSVLogger("csv"), callbacks=[prov4ml.SystemMonitor()])

@@ -90,7 +90,8 @@ def log_system_metrics(context: str | None = None, step: int | None = None) -> N
     tells a sensor from a model. Energies are those of the interval, so that they add up to the
     whole; powers and usages are means over it, or over the last second where it is shorter. The
     first call opens the sensors and waits for a tenth of a second. Made before any run is open,
-    it only begins the first interval, when one opens.
+    it only begins the first interval, when one opens. What a :class:`SystemMonitor` of the
+    Trainer took meanwhile is not in it.
 
     Args:
         context: What it belongs to; None for the run itself.
@@ -124,7 +125,8 @@ def log_carbon_metrics(context: str | None = None, step: int | None = None) -> N
     Emissions are energy times the carbon intensity of the run's ``country``, ``region`` or
     ``carbon_intensity``, times its ``pue``. Where none of them was told, or with
     ``disable_codecarbon``, the energies are kept alone, and a warning and the document say so.
-    Nothing is asked of the network.
+    Nothing is asked of the network. What a :class:`CarbonMonitor` of the Trainer took meanwhile is
+    not in it.
 
     Args:
         context: What it belongs to; None for the run itself.

@@ -121,6 +121,31 @@ def test_who_takes_stages_alone_leaves_the_time_between_them_to_who_asks_for_all
     assert cursor.advance().amount("energy") == 7.0  # nothing is left twice
 
 
+@given(
+    increments=st.lists(st.integers(0, 10**12), min_size=1, max_size=40),
+    asked=st.lists(st.sampled_from(["take", "leave", "advance"]), min_size=40, max_size=40),
+)
+def test_whatever_is_taken_and_left_nothing_is_lost_and_nothing_twice(
+    increments: list[int], asked: list[str]
+) -> None:
+    clock, count, told = ManualClock(), 0, 0
+    cursor = Cursor(Sampler([energy(lambda: count)], clock=clock))
+    held = None
+    for increment, what in zip(increments, asked, strict=False):
+        clock.sleep(0.01)
+        count += increment
+        if what == "take":
+            part = cursor.take()
+            held = part if held is None else part.after(held)
+        elif what == "leave":
+            cursor.leave()
+        else:
+            told += cursor.advance().billionths("energy") or 0
+    clock.sleep(0.01)
+    told += cursor.advance().billionths("energy") or 0
+    assert told + (0 if held is None else held.billionths("energy") or 0) == sum(increments)
+
+
 def test_two_intervals_are_one_without_the_time_between_them(clock: ManualClock) -> None:
     sampler = Sampler([energy(growing(clock, 50))], clock=clock)
     cursor = Cursor(sampler)
