@@ -67,15 +67,17 @@ class Monitor(Callback, ABC):
         batch: Any,
         batch_idx: int,
     ) -> None:
-        moment = _moment(trainer, TRAINING)
-        steps = (batch_idx + 1) % trainer.accumulate_grad_batches == 0 or trainer.is_last_batch
-        number = moment.step + 1 if steps else None
-        self._follow(trainer, lambda course: course.batch(moment, number, pl_module, batch))
+        self._follow(
+            trainer,
+            lambda course: course.batch(*_trained(trainer, batch_idx), pl_module, batch),
+        )
 
     @override
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        moment = _moment(trainer, TRAINING, _steps(trainer) - 1)
-        self._follow(trainer, lambda course: course.epoch(moment))
+        # Lightning gives the epoch's own metrics the step of its last batch, which is over by now.
+        self._follow(
+            trainer, lambda course: course.epoch(_moment(trainer, TRAINING, _steps(trainer) - 1))
+        )
 
     @override
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -101,10 +103,7 @@ class Monitor(Callback, ABC):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        fits = trainer.state.fn == "fit"
-        loop = trainer.fit_loop.epoch_loop.val_loop if fits else trainer.validate_loop
-        seen = _seen(loop, batch_idx, dataloader_idx)
-        self._evaluated(trainer, VALIDATION, seen, pl_module, batch)
+        self._evaluated(trainer, VALIDATION, pl_module, batch, batch_idx, dataloader_idx)
 
     @override
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -128,8 +127,7 @@ class Monitor(Callback, ABC):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        seen = _seen(trainer.test_loop, batch_idx, dataloader_idx)
-        self._evaluated(trainer, TESTING, seen, pl_module, batch)
+        self._evaluated(trainer, TESTING, pl_module, batch, batch_idx, dataloader_idx)
 
     @override
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -149,7 +147,7 @@ class Monitor(Callback, ABC):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        self._evaluated(trainer, PREDICTION, batch_idx, pl_module, batch)
+        self._evaluated(trainer, PREDICTION, pl_module, batch, batch_idx, dataloader_idx)
 
     @override
     def on_predict_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -174,10 +172,19 @@ class Monitor(Callback, ABC):
         return {**self.__dict__, "_course": None, "_sinks": []}
 
     def _evaluated(
-        self, trainer: Trainer, stage: str, step: int, module: LightningModule, batch: Any
+        self,
+        trainer: Trainer,
+        stage: str,
+        module: LightningModule,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int,
     ) -> None:
-        moment = _moment(trainer, stage, step)
-        self._follow(trainer, lambda course: course.batch(moment, step + 1, module, batch))
+        def note(course: Course) -> None:
+            step = _seen(_loop(trainer, stage), batch_idx, dataloader_idx)
+            course.batch(_moment(trainer, stage, step), step + 1, module, batch)
+
+        self._follow(trainer, note)
 
     def _ended(self, trainer: Trainer, stage: str) -> None:
         def end(course: Course) -> None:
@@ -217,6 +224,21 @@ class Monitor(Callback, ABC):
 
 def _moment(trainer: Trainer, stage: str, step: int | None = None) -> Moment:
     return Moment(stage, _steps(trainer) if step is None else step, trainer.current_epoch)
+
+
+def _trained(trainer: Trainer, batch_idx: int) -> tuple[Moment, int | None]:
+    """Return the moment of a batch of training, and which step it ends, from 1 on, if one."""
+    moment = _moment(trainer, TRAINING)
+    steps = (batch_idx + 1) % trainer.accumulate_grad_batches == 0 or trainer.is_last_batch
+    return moment, moment.step + 1 if steps else None
+
+
+def _loop(trainer: Trainer, stage: str) -> Any:
+    """Return the loop that works at a stage which does not train."""
+    if stage == VALIDATION:
+        fits = trainer.state.fn == "fit"
+        return trainer.fit_loop.epoch_loop.val_loop if fits else trainer.validate_loop
+    return trainer.test_loop if stage == TESTING else trainer.predict_loop
 
 
 def _steps(trainer: Trainer) -> int:
