@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -137,10 +138,9 @@ print(time.time())
 def test_it_is_not_kept_alive_by_the_list_of_those_that_a_fork_resets(clock: ManualClock) -> None:
     from provml_lightning.samplers import sampler as module
 
-    gc.collect()
-    before = len(module._LIVING)  # noqa: SLF001
     sampler = Sampler(clock=clock)
-    assert len(module._LIVING) == before + 1  # noqa: SLF001
+    assert sampler in module._LIVING  # noqa: SLF001
+    gone = weakref.ref(sampler)
     del sampler
     gc.collect()
-    assert len(module._LIVING) == before  # noqa: SLF001
+    assert gone() is None
