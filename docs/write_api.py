@@ -30,6 +30,7 @@ GROUPS: Final = {
         *("ProvenanceTrackedFunction", "ProvenanceTrackedModel"),
         "WeightDistributionTrackedModel",
     ),
+    "What a piece of code used": ("PowerMeter",),
     "Questions": (
         *("list_runs_in_proj", "list_provjson_in_proj", "list_activities", "list_entities"),
         *("list_parameters", "get_parameter", "list_metrics", "list_metric_paths", "get_metric"),

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         ProvenanceTrackedModel,
         WeightDistributionTrackedModel,
     )
+    from provml_lightning.wrappers.power_meter import PowerMeter
 
 __all__ = [
     "CarbonMonitor",
@@ -55,6 +56,7 @@ __all__ = [
     "FlopsMonitor",
     "FoldOperation",
     "MetricsType",
+    "PowerMeter",
     "ProvMLItwinAILogger",
     "ProvMLLogger",
     "ProvenanceTrackedFunction",
@@ -125,6 +127,7 @@ _HOMES = {
     ),
     "wrappers.functions": ("ProvenanceTrackedFunction",),
     "wrappers.models": ("ProvenanceTrackedModel", "WeightDistributionTrackedModel"),
+    "wrappers.power_meter": ("PowerMeter",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -14,6 +14,7 @@ NAMES = [
     "FlopsMonitor",
     "FoldOperation",
     "MetricsType",
+    "PowerMeter",
     "ProvMLItwinAILogger",
     "ProvMLLogger",
     "ProvenanceTrackedFunction",
@@ -52,6 +53,8 @@ NAMES = [
 ]
 # Run with python -m prov4ml.NAME.
 COMMANDS = {"dot2svg", "prov2dot", "prov_collection"}
+# Loaded in a notebook with %load_ext prov4ml.NAME.
+EXTENSIONS = {"power_magic"}
 
 
 def test_the_public_names_are_those_of_the_reviewed_list() -> None:
@@ -67,4 +70,4 @@ def test_every_public_name_leads_somewhere_and_is_documented() -> None:
 
 def test_the_commands_are_those_of_the_reviewed_list() -> None:
     files = Path(prov4ml.__file__).parent.glob("[!_]*.py")
-    assert {path.stem for path in files} == COMMANDS
+    assert {path.stem for path in files} == COMMANDS | EXTENSIONS

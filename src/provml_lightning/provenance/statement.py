@@ -19,6 +19,7 @@ from provml_lightning.provenance.calls import state_calls
 from provml_lightning.provenance.document import Document
 from provml_lightning.provenance.entities import state_datasets, state_parameters
 from provml_lightning.provenance.items import state_items
+from provml_lightning.provenance.measures import state_measures
 from provml_lightning.provenance.metrics import state_metrics
 from provml_lightning.provenance.scope import Scope
 from provml_lightning.provenance.timeline import first_opened, intervals
@@ -62,6 +63,7 @@ def state(
     state_replacements(scope)
     state_metrics(scope, contents.files, contents.series)
     state_calls(scope, _all(contents, records.FunctionCall), contents.series)
+    state_measures(scope, _all(contents, records.PowerMeasure))
     return document.as_dict()
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from provml_lightning.runtime.active import AnyRun
     from provml_lightning.samplers.system import Value
 
-__all__ = ["Sampling", "begin_sampling", "sampling_of"]
+__all__ = ["Sampling", "begin_sampling", "sampling_of", "share_of"]
 
 _TOPIC = "system metrics"
 _FIRST_INTERVAL = 0.1  # the least that CPU time, counted in hundredths of a second, needs [s]
@@ -173,6 +173,20 @@ def begin_sampling(run: AnyRun) -> None:
     sampling_of(run)
 
 
+def share_of(rank: int, *, together: bool) -> Share:
+    """Return what of its machine a rank measures.
+
+    Where every rank measures, each has its own GPU; where one does, it has all that it sees.
+
+    Args:
+        rank: The process's rank among all.
+        together: Every rank measures.
+    """
+    local = local_rank(rank)
+    alone = not together or world_size() <= 1
+    return Share(machine=local == 0, gpu=None if local == 0 and alone else local)
+
+
 def _opened(run: Run) -> Sampling:
     told = weakref.ref(run)  # the dictionary of samplings must not keep a run alive
 
@@ -186,7 +200,8 @@ def _opened(run: Run) -> Sampling:
 
     facts = run.opened.attributes
     electricity = Electricity() if facts.get("disable_codecarbon") else Electricity.of(facts)
-    sampling = Sampling(run.directory, _share(run), electricity, note, silent)
+    share = share_of(run.rank, together=bool(run.opened.attributes.get("collect_all_processes")))
+    sampling = Sampling(run.directory, share, electricity, note, silent)
     run.contributors.add(lambda: run.mention(sampling.measured()))
     run.contributors.add(sampling.stop, at_close=True)
     return sampling
@@ -219,16 +234,6 @@ def _note(run: Run, message: str) -> None:
         run.record(Note(time=time.time_ns(), topic=_TOPIC, message=message))
     except ProvMLError as failure:  # the run ended meanwhile, or its disk is full
         warn(str(failure), SamplerDroppedWarning)
-
-
-def _share(run: Run) -> Share:
-    """Return what this process measures.
-
-    Where every rank records, each has its own GPU; where one does, it has all that it sees.
-    """
-    local = local_rank(run.rank)
-    alone = not run.opened.attributes.get("collect_all_processes") or world_size() <= 1
-    return Share(machine=local == 0, gpu=None if local == 0 and alone else local)
 
 
 def _forget_lock() -> None:

@@ -11,7 +11,7 @@ from provml_lightning.samplers.base import Opened
 from provml_lightning.samplers.host import PROC, open_host, open_process
 from provml_lightning.samplers.models import cpu_model, cpu_name, cpu_tdp, ram_model
 from provml_lightning.samplers.nvidia import open_nvidia
-from provml_lightning.samplers.rapl import POWERCAP, open_rapl
+from provml_lightning.samplers.rapl import open_rapl, powercap_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,12 +73,13 @@ def _open_gpus(share: Share, environ: Mapping[str, str]) -> Opened:
 
 
 def _open_node(folder: Path, environ: Mapping[str, str]) -> Opened:
-    host, rapl, apple = open_host(folder), open_rapl(), open_apple()
+    powercap = powercap_of(environ)
+    host, rapl, apple = open_host(folder), open_rapl(powercap), open_apple()
     channels = [*host.channels, *rapl.channels, *apple.channels]
     remarks = [*rapl.remarks, *apple.remarks]
     names = {channel.name: channel for channel in channels}
     if "cpu.energy" not in names:
-        tdp = cpu_tdp(environ, proc=PROC, powercap=POWERCAP)
+        tdp = cpu_tdp(environ, proc=PROC, powercap=powercap)
         model, told = cpu_model(names["cpu.usage"], tdp, environ)
         channels.append(model)
         remarks.append(told)

@@ -11,9 +11,9 @@ from provml_lightning.errors import SamplerReadError
 from provml_lightning.samplers.base import About, Accumulated, Channel, Counter, Opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["POWERCAP", "open_rapl"]
+__all__ = ["POWERCAP", "open_cores", "open_rapl", "powercap_of"]
 
 POWERCAP = Path("/sys/class/powercap")
 
@@ -93,6 +93,34 @@ def open_rapl(root: Path = POWERCAP, *, pause: Callable[[float], object] = time.
             counters = [Counter(zone.count, _NANO_PER_COUNT, zone.modulus()) for zone in single]
             channels.append(Accumulated(name, About("J", label, _RESOLUTION), counters))
     return Opened(channels, tuple(dict.fromkeys(remarks)), [zone.close for zone in zones])
+
+
+def open_cores(environ: Mapping[str, str]) -> Opened:
+    """Open ``cpu.core_energy``, the sum of the cores inside the packages, for who asks for it.
+
+    Source:
+        As in :func:`open_rapl`, the zones called ``core``.
+    """
+    zones = _zones(powercap_of(environ))
+    cores = [zone for zone in zones if zone.name == "core"]
+    try:
+        for zone in cores:
+            zone.count()
+    except SamplerReadError:
+        cores = []
+    if not cores:
+        return Opened()
+    counters = [Counter(zone.count, _NANO_PER_COUNT, zone.modulus()) for zone in cores]
+    channel = Accumulated("cpu.core_energy", About("J", "rapl", _RESOLUTION), counters)
+    return Opened([channel], close=[zone.close for zone in cores])
+
+
+def powercap_of(environ: Mapping[str, str]) -> Path:
+    """Return where the kernel tells of power capping: ``PROVML_POWERCAP``, else its own folder.
+
+    A container may have it mounted elsewhere.
+    """
+    return Path(environ.get("PROVML_POWERCAP") or POWERCAP)
 
 
 def _zones(root: Path) -> list[_Zone]:

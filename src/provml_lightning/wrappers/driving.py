@@ -5,20 +5,28 @@ from __future__ import annotations
 import inspect
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from provml_lightning.capture.foreign import attribute
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
-    from provml_lightning.wrappers.calls import Call
-
-    Begin = Callable[[], Call]
+    Begin = Callable[[], "Followed"]
     Start = Callable[[], Any]
     Driver = Callable[[Begin, Start], Any]
 
-__all__ = ["awaiting", "driver", "mark_coroutine"]
+__all__ = ["Followed", "awaiting", "driver", "mark_coroutine"]
+
+
+class Followed(Protocol):
+    """What has begun, and is told how it ended."""
+
+    def end(self, result: Any = ...) -> None:
+        """Take what was returned, if that is one thing."""
+
+    def fail(self, error: BaseException) -> None:
+        """Take what was raised."""
 
 
 def driver(func: Any) -> Driver | None:

@@ -26,6 +26,7 @@ from provml_lightning.domain.records import (
     Note,
     Opened,
     Parameter,
+    PowerMeasure,
     Record,
     Status,
     StoredFile,
@@ -258,6 +259,7 @@ def _nested() -> list[Record]:
         ContextDeclared(time=at(1), context="folds", parent="Training"),
         FunctionCall(time=at(10), **call, arguments={"lr": 0.1}, result="0.5"),
         FunctionCall(time=at(11), **call, **error),
+        *_measures(),
         Item(time=at(5), name="x", value=1, value_type="int"),
         Item(time=at(6), name="x", value=1, value_type="int", context="fold 1"),
         Item(time=at(37), name="y", value="é", value_type="str", context="fold 1", is_output=True),
@@ -273,6 +275,20 @@ def _nested() -> list[Record]:
                 "commit": "0123456789abcdef",
             },
         ),
+    ]
+
+
+def _measures() -> list[Record]:
+    """Return two measures of one algorithm, the first beyond the run's end by its own clock, and
+    one that measured nothing.
+    """
+    code = {"package": "sklearn", "algorithm": "forêt/3", "step": "training"}
+    told = {"data_type": "tabular", "data_shape": "(3, 4)", "algorithm_params": "n=3"}
+    measured = {"cpu_energy": 200.0, "cpu_energy_source": "rapl", "energy_consumed": 36.0}
+    return [
+        PowerMeasure(time=at(7), **code, seconds=1e6, told=told, measured=measured),
+        PowerMeasure(time=at(8), **code, seconds=0.5, told=told, measured=measured),
+        PowerMeasure(time=at(8), **code, seconds=0.5, error_type="ValueError"),
     ]
 
 

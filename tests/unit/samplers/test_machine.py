@@ -41,7 +41,7 @@ def sources(opened: Opened) -> dict[str, str]:
 def test_a_machine_without_sensors_has_models_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "open_rapl", lambda: open_rapl(tmp_path / "none"))
+    monkeypatch.setattr(machine, "open_rapl", lambda _: open_rapl(tmp_path / "none"))
     opened = open_machine(tmp_path, Share(), {"PROVML_CPU_TDP_W": "65"})
     assert sources(opened)["cpu.energy"] == "model.tdp"
     assert sources(opened)["ram.energy"] == "model.dimm"
@@ -53,7 +53,7 @@ def test_a_machine_without_sensors_has_models_and_says_so(
 
 def test_a_sensor_goes_before_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Zone(tmp_path, "intel-rapl:0", "package-0", 0)
-    monkeypatch.setattr(machine, "open_rapl", lambda: open_rapl(tmp_path))
+    monkeypatch.setattr(machine, "open_rapl", lambda _: open_rapl(tmp_path))
     opened = open_machine(tmp_path, Share(), {})
     assert sources(opened)["cpu.energy"] == "rapl"
     assert sources(opened)["ram.energy"] == "model.dimm"  # this package tells nothing of it

@@ -1,0 +1,102 @@
+"""This process's sensors, which are read while something is measured and not a moment longer."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provml_lightning.errors import SamplerDroppedWarning
+from provml_lightning.runtime.faults import warn
+from provml_lightning.runtime.ranks import global_rank
+from provml_lightning.runtime.sampling import share_of
+from provml_lightning.samplers.interval import Cursor
+from provml_lightning.samplers.machine import Share, open_machine
+from provml_lightning.samplers.rapl import open_cores
+from provml_lightning.samplers.sampler import Sampler
+from provml_lightning.wrappers.metering.energies import NEEDED, Energies, energies_of
+
+if TYPE_CHECKING:
+    from provml_lightning.samplers.base import Channel
+
+__all__ = ["Sensors", "sensors_of"]
+
+
+class Sensors:
+    """The sensors behind every measure of this process; opened once, at the first.
+
+    Each time in which at least one measure is under way has a sampler of its own over the same
+    channels, so that its thread ends with the last measure and the next need not open anything.
+
+    Args:
+        powercap: The folder in which the CPUs' counters are; empty for the machine's own.
+    """
+
+    def __init__(self, powercap: str = "") -> None:
+        self._powercap = powercap
+        self._lock = threading.Lock()
+        self._channels: tuple[Channel, ...] | None = None
+        self._machine = True
+        self._sampler: Sampler | None = None
+        self._watching = 0
+
+    def begin(self) -> Cursor:
+        """Return a place in time that begins now.
+
+        Raises:
+            ConfigurationError: A variable of ours is not a number.
+        """
+        with self._lock:
+            if self._sampler is None:
+                if self._channels is None:
+                    self._channels = self._opened()
+                self._sampler = Sampler(self._channels, on_drop=self._drop)
+                self._sampler.start()
+            self._watching += 1
+            cursor = Cursor(self._sampler)
+        cursor.advance()
+        return cursor
+
+    def end(self, cursor: Cursor) -> Energies:
+        """Return what was used since a place in time; with the last one the thread ends."""
+        try:
+            interval = cursor.advance()
+        finally:
+            self._leave()
+        return energies_of(interval, os.cpu_count() or 1, machine=self._machine)
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._watching -= 1
+            if self._watching == 0 and self._sampler is not None:
+                # Within the lock: two samplers must never read one channel.
+                self._sampler.stop()
+                self._sampler = None
+
+    def _opened(self) -> tuple[Channel, ...]:
+        share = share_of(global_rank(), together=True)
+        self._machine = share.machine
+        environ = dict(os.environ)
+        if self._powercap:
+            environ["PROVML_POWERCAP"] = self._powercap
+        # A process's share is one of the whole machine, whichever rank tells of the machine.
+        opened = open_machine(Path(), Share(gpu=share.gpu), environ)
+        cores = open_cores(environ)
+        return tuple(each for each in (*opened.channels, *cores.channels) if each.name in NEEDED)
+
+    def _drop(self, channel: str, source: str, error: BaseException) -> None:
+        self._channels = tuple(each for each in self._channels or () if each.name != channel)
+        warn(f"{channel} ({source}) is not read any more: {error}", SamplerDroppedWarning)
+
+
+_SENSORS: dict[str, Sensors] = {}
+
+
+def sensors_of(powercap: str = "") -> Sensors:
+    """Return this process's sensors; a process born by fork opens its own."""
+    return _SENSORS.get(powercap) or _SENSORS.setdefault(powercap, Sensors(powercap))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_SENSORS.clear)
