@@ -7,6 +7,7 @@ import os
 import queue
 import sys
 import threading
+import urllib.error
 import urllib.request
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -114,7 +115,10 @@ def _ask(service: str, answers: queue.SimpleQueue[Any]) -> None:
         with urllib.request.urlopen(service, timeout=LONGEST_LOOKUP) as response:  # noqa: S310
             found = json.loads(response.read(_LONGEST_ANSWER))
         answers.put(str(found["country"]))
-    except KeyError as error:
-        answers.put(ValueError(f"its answer has no {error}"))
-    except Exception as error:  # noqa: BLE001  whatever it is, the meter goes on without
+    except urllib.error.HTTPError as error:
+        with error:
+            answers.put(OSError(str(error)))
+    except OSError as error:
         answers.put(error)
+    except Exception as error:  # noqa: BLE001  whatever it is, the meter goes on without
+        answers.put(ValueError(f"its answer tells no country: {error!r}"))

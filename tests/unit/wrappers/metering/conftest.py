@@ -18,7 +18,7 @@ CARBON = ("COUNTRY", "REGION", "CARBON_INTENSITY", "PUE", "POWERCAP")
 
 
 @pytest.fixture(autouse=True)
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def known_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in CARBON:
         monkeypatch.delenv(f"PROVML_{name}", raising=False)
     monkeypatch.setenv("PROVML_POWERCAP", str(tmp_path / "no powercap"))
