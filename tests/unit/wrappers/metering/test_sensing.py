@@ -120,7 +120,7 @@ def test_the_rows_of_ranks_may_be_added(
     for name, value in {"RANK": local, "LOCAL_RANK": local, "WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
     with PowerMeter(location="FR", is_online=False)("p", "a"):
-        sum(range(300_000))
+        sum(range(3_000_000))
     (row,) = rows()
     assert asked == [gpu]
     assert row["Rank"] == local
