@@ -84,3 +84,10 @@ def test_no_program_is_started_and_no_scheduler_asked(
     monkeypatch.setattr(subprocess, "Popen", refuse)
     environ = {"SLURM_JOB_ID": "1", "SLURM_MEM_PER_NODE": "4096", "PATH": ""}
     assert names(open_machine(tmp_path, Share(), environ)) >= {"cpu.energy", "ram", "ram.energy"}
+
+
+def test_the_environment_s_powercap_folder_is_the_one_that_is_read(tmp_path: Path) -> None:
+    Zone(tmp_path, "intel-rapl:0", "package-0", 0)
+    opened = open_machine(tmp_path, Share(), {"PROVML_POWERCAP": str(tmp_path)})
+    assert sources(opened)["cpu.energy"] == "rapl"
+    names(opened)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from provml_lightning.errors import SamplerReadError
-from provml_lightning.samplers.rapl import open_rapl
+from provml_lightning.samplers.rapl import POWERCAP, open_cores, open_rapl, powercap_of
 from tests.fakes.kernel import RANGE, Zone
 
 if TYPE_CHECKING:
@@ -195,3 +195,29 @@ def test_its_files_are_closed_at_the_end(tmp_path: Path) -> None:
     for close in source.close:
         close()
     assert open_files() == before
+
+
+def test_the_cores_are_told_apart_from_their_packages_where_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    cores = [
+        Zone(tmp_path, f"intel-rapl:{n}/intel-rapl:{n}:0", "core", n * 500 * JOULE) for n in (0, 1)
+    ]
+    (channel,) = open_cores({"PROVML_POWERCAP": str(tmp_path)}).channels
+    channel.advance(0)
+    cores[0].set(3 * JOULE)
+    cores[1].set(504 * JOULE)
+    channel.advance(1)
+    assert channel.name == "cpu.core_energy"
+    assert channel.total == (1, 7 * NANO)
+
+
+def test_cores_that_cannot_be_read_are_absent(tmp_path: Path) -> None:
+    Zone(tmp_path, "intel-rapl:0/intel-rapl:0:0", "core", 0).set("nonsense")
+    assert open_cores({"PROVML_POWERCAP": str(tmp_path)}).channels == ()
+    assert open_cores({"PROVML_POWERCAP": str(tmp_path / "none")}).channels == ()
+
+
+def test_the_environment_says_where_powercap_is() -> None:
+    assert powercap_of({"PROVML_POWERCAP": "/host/powercap"}) == Path("/host/powercap")
+    assert powercap_of({}) == powercap_of({"PROVML_POWERCAP": ""}) == POWERCAP

@@ -14,7 +14,7 @@ __all__ = ["LONGEST_WAIT", "held"]
 
 LONGEST_WAIT = 2.0  # [s]
 
-_PAUSE = 0.005
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25  # [s]
 _HELD = frozenset({errno.EAGAIN, errno.EACCES})
 
 
@@ -37,7 +37,7 @@ def held(descriptor: int, longest: float = LONGEST_WAIT) -> Iterator[None]:
     except ImportError:  # Windows: there an append is one write, and that is all
         yield
         return
-    due = time.monotonic() + longest
+    due, pause = time.monotonic() + longest, _SHORTEST_PAUSE
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -47,7 +47,8 @@ def held(descriptor: int, longest: float = LONGEST_WAIT) -> Iterator[None]:
                 break
             if time.monotonic() >= due:
                 raise BlockingIOError(error.errno, "another process holds the file") from error
-            time.sleep(_PAUSE)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
     try:
         yield
     finally:

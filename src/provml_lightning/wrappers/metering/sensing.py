@@ -54,9 +54,7 @@ class Sensors:
                 self._sampler = Sampler(self._channels, on_drop=self._drop)
                 self._sampler.start()
             self._watching += 1
-            cursor = Cursor(self._sampler)
-        cursor.advance()
-        return cursor
+            return Cursor(self._sampler, now=True)
 
     def end(self, cursor: Cursor) -> Energies:
         """Return what was used since a place in time; with the last one the thread ends."""

@@ -10,7 +10,9 @@ from prov4ml import PowerMeter
 from provml_lightning.errors import SamplerDroppedWarning
 from provml_lightning.wrappers.metering import sensing
 from provml_lightning.wrappers.metering.sensing import sensors_of
+from tests.fakes.clock import ManualClock
 from tests.fakes.kernel import Zone
+from tests.fakes.nvml import FakeGpu, FakeNvml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,6 +92,41 @@ def test_a_counter_that_vanishes_leaves_its_cell_empty_and_the_others_whole(
     (row,) = rows()
     assert row["Cumulative Package Energy (mWh)"] == row["CO2 emitted (gCO2e)"] == ""
     assert row["Cumulative DRAM Energy (mWh)"] == "10.0"
+
+
+def test_a_counter_that_cannot_be_read_at_the_beginning_tells_nothing_of_what_was_before(
+    powercap: dict[str, Zone], tmp_path: Path, rows: Rows
+) -> None:
+    meter = PowerMeter(
+        location="FR", is_online=False, cpu_power_log_path=str(tmp_path / "powercap")
+    )
+    with meter("p", "outer"):
+        powercap["package"].set("nonsense")
+        with meter("p", "inner"):
+            powercap["package"].set((123_456 + 30) * JOULE)
+    told = {row["Algorithm"]: row["Package energy (J)"] for row in rows()}
+    assert told == {"inner": "", "outer": "30.0"}
+
+
+def test_a_gpu_s_energy_is_the_integral_of_its_power(
+    monkeypatch: pytest.MonkeyPatch, rows: Rows
+) -> None:
+    clock = ManualClock()
+    gpus = [FakeGpu("GPU-a", [(0.0, 100.0), (3.0, 300.0)]), FakeGpu("GPU-b", [(0.0, 10.0)])]
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(clock, *gpus))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with PowerMeter(carbon_intensity=50, pue=1.5, is_online=False)("torch", "ResNet18"):
+        sum(range(3_000_000))
+        clock.sleep(5)
+    (row,) = rows()
+    # 3 s × 100 W + 2 s × 300 W, and 5 s × 10 W of the other
+    assert float(row["GPU energy (J)"]) == pytest.approx(950.0, abs=0.004)
+    assert float(row["Cumulative GPU Energy (mWh)"]) == pytest.approx(950 / 3.6, abs=0.002)
+    assert row["GPU energy source"] == "nvml.energy"
+    assert row["Total Elapsed GPU Time (sec)"] == row["Duration (sec)"]
+    parts = ("Process CPU energy (J)", "Process DRAM energy (J)", "GPU energy (J)")
+    emitted = sum(float(row[name]) for name in parts) / 3_600_000 * 50 * 1.5
+    assert float(row["CO2 emitted (gCO2e)"]) == pytest.approx(emitted, rel=1e-9)
 
 
 def test_a_channel_that_is_dropped_is_not_tried_in_the_next_measure() -> None:
