@@ -86,18 +86,23 @@ def _parsed(thing: Any) -> tuple[str, dict[str, str]]:
 
 def _methods(thing: Any) -> list[tuple[str, Any]]:
     """Return a class's own calls; those that a base names are its documents' affair."""
+    members = vars(thing).items() if isinstance(thing, type) else ()
+    methods = [
+        (name, method.__func__ if isinstance(method, classmethod) else method)
+        for name, method in members
+    ]
     return [
         (name, method)
-        for name, method in (vars(thing).items() if isinstance(thing, type) else ())
+        for name, method in methods
         if inspect.isfunction(method)
-        and not name.startswith("_")
+        and (not name.startswith("_") or (name == "__call__" and "Args:" in str(method.__doc__)))
         and not hasattr(method, "__override__")
     ]
 
 
 def _parameters(thing: Any) -> list[inspect.Parameter]:
     found = inspect.signature(thing).parameters.values()
-    return [parameter for parameter in found if parameter.name != "self"]
+    return [parameter for parameter in found if parameter.name not in ("self", "cls")]
 
 
 def _signature(name: str, thing: Any) -> str:
