@@ -91,36 +91,39 @@ class Measure:
             return
         self._pid = None
         energies = _trying("nothing was measured", self._read) or Energies()
-        run = self._run if self._run is not None and self._run.is_open else current()
-        ledger = self._ledger
-        measured = Measured(
-            labels=self._labels,
-            whose=ledger.whose,
-            place=ledger.place,
-            energies=energies,
-            began=self._began,
-            seconds=seconds,
-            run=run.directory.name if isinstance(run, Run) else None,
-            rank=run.rank if run is not None else global_rank(),
-            error=None if error is None else class_name(error),
-            powerlog=ledger.powerlog,
-        )
-        _trying("a measure is not told", lambda: self._tell(measured, run))
+        _trying("a measure is not told", lambda: self._tell(seconds, energies, error))
 
     def _read(self) -> Energies | None:
         if self._cursor is None:
             return None
         return sensors_of(self._ledger.powercap).end(self._cursor)
 
-    def _tell(self, measured: Measured, run: AnyRun | None) -> None:
-        row = row_of(measured)
-        self._ledger.output.add(row)
-        uploads = self._ledger.uploads
-        if uploads is not None:
+    def _tell(self, seconds: float, energies: Energies, error: BaseException | None) -> None:
+        run = self._run if self._run is not None and self._run.is_open else current()
+        measured = self._measured(run, seconds, energies, error)
+        row, ledger = row_of(measured), self._ledger
+        ledger.output.add(row)
+        if (uploads := ledger.uploads) is not None:
             posted = {name: row[name] for name in INHERITED}
             _trying("a row is not posted", lambda: uploads.add(posted))
         if run is not None and run.records:
             _trying("the run has no record of a measure", lambda: _record(run, measured))
+
+    def _measured(
+        self, run: AnyRun | None, seconds: float, energies: Energies, error: BaseException | None
+    ) -> Measured:
+        return Measured(
+            labels=self._labels,
+            whose=self._ledger.whose,
+            place=self._ledger.place,
+            energies=energies,
+            began=self._began,
+            seconds=seconds,
+            run=run.directory.name if isinstance(run, Run) else None,
+            rank=run.rank if run is not None else global_rank(),
+            error=None if error is None else class_name(error),
+            powerlog=self._ledger.powerlog,
+        )
 
 
 class Block:
