@@ -99,6 +99,37 @@ def test_a_line_that_cannot_work_runs_nothing_and_ends_no_shell(
     assert after == [True, None]
 
 
+def test_a_notebook_s_kernel_measures_its_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    cells = [
+        BEGIN,
+        "%%measure_power power_meter p block\nx = 3\nx + 1",
+        "power_meter.start_measure('p', 'over two cells')",
+        "power_meter.stop_measure()",
+        "%%measure_power power_meter p awaiting\nimport asyncio\nawait asyncio.sleep(0)",
+        "async with power_meter('p', 'async block'):\n    x = 5",
+        "%%measure_power power_meter p failing\nraise ValueError('mine')",
+    ]
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
+        metadata={"kernelspec": {"name": "python3", "display_name": "", "language": "python"}},
+    )
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, allow_errors=True, resources=resources).execute()
+
+    outputs = [cell.outputs for cell in notebook.cells]
+    assert outputs[1][0]["data"]["text/plain"] == "4"
+    assert outputs[2][0]["data"]["text/plain"] == "<Measure of p: over two cells>"
+    assert "async with power_meter" in outputs[4][0]["evalue"]
+    assert outputs[6][-1]["ename"] == "ValueError"
+    measured = [row["Algorithm"] for row in rows(tmp_path)]
+    assert measured == ["block", "over two cells", "async block", "failing"]
+
+
 def test_ipython_is_not_loaded_for_it() -> None:
     program = "import sys, prov4ml.power_magic; sys.exit('IPython' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=100)

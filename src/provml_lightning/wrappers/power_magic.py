@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import shlex
 from typing import Any, NoReturn
 
@@ -34,10 +35,24 @@ def load_ipython_extension(ipython: Any) -> None:
         """Measure a cell with a PowerMeter, and keep the row; its other options are in usage."""
         options = _parsed(line)
         meter = _meter(ipython, options.pop("power_meter"))
+        _refuse_await(ipython, cell)
         with meter(**options):
             ipython.run_cell(cell).raise_error()
 
     ipython.register_magic_function(measure_power, "cell", "measure_power")
+
+
+def _refuse_await(ipython: Any, cell: str) -> None:
+    """Refuse a cell that awaits, where the kernel's own loop runs: it cannot run a second one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if ipython.should_run_async(cell, transformed_cell=ipython.transform_cell(cell)):
+        raise ConfigurationError(
+            "%%measure_power cannot measure a cell that awaits; write in the cell:"
+            " async with power_meter('package', 'algorithm'): ..."
+        )
 
 
 def _parsed(line: str) -> dict[str, str]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from typing_extensions import override
+
 from provml_lightning.capture.foreign import class_name
 from provml_lightning.domain.records import Note, PowerMeasure
 from provml_lightning.errors import RecordDroppedWarning, SamplerDroppedWarning
@@ -84,6 +86,10 @@ class Measure:
     def fail(self, error: BaseException) -> None:
         """Tell of code that raised."""
         self._finish(error)
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Measure of {self._labels.package}: {self._labels.algorithm}>"
 
     def _finish(self, error: BaseException | None) -> None:
         seconds = (time.perf_counter_ns() - self._clock) / 1e9
