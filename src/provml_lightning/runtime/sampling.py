@@ -173,20 +173,6 @@ def begin_sampling(run: AnyRun) -> None:
     sampling_of(run)
 
 
-def share_of(rank: int, *, together: bool) -> Share:
-    """Return what of its machine a rank measures.
-
-    Where every rank measures, each has its own GPU; where one does, it has all that it sees.
-
-    Args:
-        rank: The process's rank among all.
-        together: Every rank measures.
-    """
-    local = local_rank(rank)
-    alone = not together or world_size() <= 1
-    return Share(machine=local == 0, gpu=None if local == 0 and alone else local)
-
-
 def _opened(run: Run) -> Sampling:
     told = weakref.ref(run)  # the dictionary of samplings must not keep a run alive
 
@@ -200,8 +186,7 @@ def _opened(run: Run) -> Sampling:
 
     facts = run.opened.attributes
     electricity = Electricity() if facts.get("disable_codecarbon") else Electricity.of(facts)
-    share = share_of(run.rank, together=bool(run.opened.attributes.get("collect_all_processes")))
-    sampling = Sampling(run.directory, share, electricity, note, silent)
+    sampling = Sampling(run.directory, _share(run), electricity, note, silent)
     run.contributors.add(lambda: run.mention(sampling.measured()))
     run.contributors.add(sampling.stop, at_close=True)
     return sampling
@@ -234,6 +219,24 @@ def _note(run: Run, message: str) -> None:
         run.record(Note(time=time.time_ns(), topic=_TOPIC, message=message))
     except ProvMLError as failure:  # the run ended meanwhile, or its disk is full
         warn(str(failure), SamplerDroppedWarning)
+
+
+def _share(run: Run) -> Share:
+    return share_of(run.rank, together=bool(run.opened.attributes.get("collect_all_processes")))
+
+
+def share_of(rank: int, *, together: bool) -> Share:
+    """Return what of its machine a rank measures.
+
+    Where every rank measures, each has its own GPU; where one does, it has all that it sees.
+
+    Args:
+        rank: The process's rank among all.
+        together: Every rank measures.
+    """
+    local = local_rank(rank)
+    alone = not together or world_size() <= 1
+    return Share(machine=local == 0, gpu=None if local == 0 and alone else local)
 
 
 def _forget_lock() -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from provml_lightning.wrappers.metering.labels import Labels, Whose
     from provml_lightning.wrappers.metering.whereabouts import Place
 
-__all__ = ["COLUMNS", "DATETIME_FORMAT", "INHERITED", "Cell", "Measured", "Row", "row_of"]
+__all__ = ["COLUMNS", "DATETIME_FORMAT", "INHERITED", "Cell", "Entry", "Row", "row_of"]
 
 Cell = str | int | float | None
 Row = dict[str, Cell]
@@ -68,7 +68,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Entry:
     """One measure, over.
 
     Attributes:
@@ -92,17 +92,17 @@ class Measured:
     powerlog: str | None = None
 
 
-def row_of(measured: Measured) -> Row:
+def row_of(entry: Entry) -> Row:
     """Return a measure as a row; what was not measured or is not known is None."""
-    return dict(zip(COLUMNS, (*_inherited(measured), *_ours(measured)), strict=True))
+    return dict(zip(COLUMNS, (*_inherited(entry), *_ours(entry)), strict=True))
 
 
-def _inherited(measured: Measured) -> tuple[Cell, ...]:
-    """Return CarbonAI's cells; the elapsed times are those over which CPU and GPU were measured."""
-    labels, whose, energies = measured.labels, measured.whose, measured.energies
-    country, electricity = measured.place.country, measured.place.electricity
-    seconds = measured.seconds
-    ended = datetime.fromtimestamp(measured.began / 1e9 + seconds, UTC).astimezone()
+def _inherited(entry: Entry) -> tuple[Cell, ...]:
+    """Return CarbonAI's cells; the elapsed times are those over which CPU and GPU were entry."""
+    labels, whose, energies = entry.labels, entry.whose, entry.energies
+    country, electricity = entry.place.country, entry.place.electricity
+    seconds = entry.seconds
+    ended = datetime.fromtimestamp(entry.began / 1e9 + seconds, UTC).astimezone()
     return (
         ended.strftime(DATETIME_FORMAT),
         country.name if country else None,
@@ -132,12 +132,12 @@ def _inherited(measured: Measured) -> tuple[Cell, ...]:
     )
 
 
-def _ours(measured: Measured) -> tuple[Cell, ...]:
-    energies, electricity = measured.energies, measured.place.electricity
+def _ours(entry: Entry) -> tuple[Cell, ...]:
+    energies, electricity = entry.energies, entry.place.electricity
     sources = energies.sources
     return (
-        datetime.fromtimestamp(measured.began / 1e9, UTC).isoformat(timespec="microseconds"),
-        measured.seconds,
+        datetime.fromtimestamp(entry.began / 1e9, UTC).isoformat(timespec="microseconds"),
+        entry.seconds,
         sources.get("cpu"),
         sources.get("ram"),
         sources.get("gpu"),
@@ -148,10 +148,10 @@ def _ours(measured: Measured) -> tuple[Cell, ...]:
         energies.process_ram,
         electricity.intensity,
         electricity.known_from,
-        measured.run,
-        measured.rank,
-        measured.error,
-        measured.powerlog,
+        entry.run,
+        entry.rank,
+        entry.error,
+        entry.powerlog,
     )
 
 

@@ -18,7 +18,7 @@ from provml_lightning.runtime.active import AnyRun, current
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.ranks import global_rank
 from provml_lightning.runtime.run import Run
-from provml_lightning.wrappers.metering.columns import INHERITED, Measured, row_of
+from provml_lightning.wrappers.metering.columns import INHERITED, Entry, row_of
 from provml_lightning.wrappers.metering.energies import Energies
 from provml_lightning.wrappers.metering.sensing import sensors_of
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from provml_lightning.domain.values import Plain
-    from provml_lightning.samplers.interval import Cursor
     from provml_lightning.wrappers.metering.labels import Labels, Whose
     from provml_lightning.wrappers.metering.outputs import Output
+    from provml_lightning.wrappers.metering.sensing import Begun
     from provml_lightning.wrappers.metering.uploads import Uploads
     from provml_lightning.wrappers.metering.whereabouts import Place
 
@@ -65,15 +65,15 @@ class Measure:
         labels: What is measured.
     """
 
-    __slots__ = ("_began", "_clock", "_cursor", "_labels", "_ledger", "_pid", "_run")
+    __slots__ = ("_began", "_begun", "_clock", "_labels", "_ledger", "_pid", "_run")
 
     def __init__(self, ledger: Ledger, labels: Labels) -> None:
         self._ledger, self._labels = ledger, labels
         self._run = current()
         self._pid: int | None = os.getpid()
-        self._cursor: Cursor | None = None
+        self._begun: Begun | None = None
         try:
-            self._cursor = sensors_of(ledger.powercap).begin()
+            self._begun = sensors_of(ledger.powercap).begin()
         except Exception as error:  # noqa: BLE001  a driver may raise anything
             warn(f"nothing is measured: {error}", SamplerDroppedWarning)
         self._began = time.time_ns()
@@ -100,25 +100,25 @@ class Measure:
         _trying("a measure is not told", lambda: self._tell(seconds, energies, error))
 
     def _read(self) -> Energies | None:
-        if self._cursor is None:
+        if self._begun is None:
             return None
-        return sensors_of(self._ledger.powercap).end(self._cursor)
+        return sensors_of(self._ledger.powercap).end(self._begun)
 
     def _tell(self, seconds: float, energies: Energies, error: BaseException | None) -> None:
         run = self._run if self._run is not None and self._run.is_open else current()
-        measured = self._measured(run, seconds, energies, error)
-        row, ledger = row_of(measured), self._ledger
+        entry = self._entry(run, seconds, energies, error)
+        row, ledger = row_of(entry), self._ledger
         ledger.output.add(row)
         if (uploads := ledger.uploads) is not None:
             posted = {name: row[name] for name in INHERITED}
             _trying("a row is not posted", lambda: uploads.add(posted))
         if run is not None and run.records:
-            _trying("the run has no record of a measure", lambda: _record(run, measured))
+            _trying("the run has no record of a measure", lambda: _record(run, entry))
 
-    def _measured(
+    def _entry(
         self, run: AnyRun | None, seconds: float, energies: Energies, error: BaseException | None
-    ) -> Measured:
-        return Measured(
+    ) -> Entry:
+        return Entry(
             labels=self._labels,
             whose=self._ledger.whose,
             place=self._ledger.place,
@@ -181,19 +181,19 @@ def _trying(what: str, act: Callable[[], Any]) -> Any:
         return None
 
 
-def _record(run: AnyRun, measured: Measured) -> None:
+def _record(run: AnyRun, entry: Entry) -> None:
     told = _RECORDED.setdefault(run, Counter())
     told["measures"] += 1
     if told["measures"] <= MOST_RECORDED:
-        run.record(_recorded(measured))
+        run.record(_recorded(entry))
     elif told["measures"] == MOST_RECORDED + 1:
         message = f"measures after the first {MOST_RECORDED} are in their meter's file alone"
         run.record(Note(time=time.time_ns(), topic="power meter", message=message))
 
 
-def _recorded(measured: Measured) -> PowerMeasure:
-    labels, energies = measured.labels, measured.energies
-    electricity = measured.place.electricity
+def _recorded(entry: Entry) -> PowerMeasure:
+    labels, energies = entry.labels, entry.energies
+    electricity = entry.place.electricity
     numbers: dict[str, Plain | None] = {
         "cpu_energy": energies.cpu,
         "ram_energy": energies.ram,
@@ -214,12 +214,12 @@ def _recorded(measured: Measured) -> PowerMeasure:
         "comments": labels.comments,
     }
     return PowerMeasure(
-        time=measured.began,
-        seconds=measured.seconds,
+        time=entry.began,
+        seconds=entry.seconds,
         package=labels.package,
         algorithm=labels.algorithm,
         step=labels.step,
         told={name: text for name, text in told.items() if text},
         measured={name: number for name, number in numbers.items() if number is not None},
-        error_type=measured.error,
+        error_type=entry.error,
     )

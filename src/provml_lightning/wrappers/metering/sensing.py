@@ -5,22 +5,29 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from provml_lightning.errors import SamplerDroppedWarning
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.ranks import global_rank
 from provml_lightning.runtime.sampling import share_of
-from provml_lightning.samplers.interval import Cursor
+from provml_lightning.samplers.interval import Interval
 from provml_lightning.samplers.machine import Share, open_machine
 from provml_lightning.samplers.rapl import open_cores
-from provml_lightning.samplers.sampler import Sampler
+from provml_lightning.samplers.sampler import Sampler, Snapshot
 from provml_lightning.wrappers.metering.energies import NEEDED, Energies, energies_of
 
 if TYPE_CHECKING:
     from provml_lightning.samplers.base import Channel
 
-__all__ = ["Sensors", "sensors_of"]
+__all__ = ["Begun", "Sensors", "sensors_of"]
+
+
+class Begun(NamedTuple):
+    """The beginning of a measure: the sampler that reads, and what was known then."""
+
+    sampler: Sampler
+    known: Snapshot
 
 
 class Sensors:
@@ -41,8 +48,8 @@ class Sensors:
         self._sampler: Sampler | None = None
         self._watching = 0
 
-    def begin(self) -> Cursor:
-        """Return a place in time that begins now.
+    def begin(self) -> Begun:
+        """Return where a measure begins: now.
 
         Raises:
             ConfigurationError: A variable of ours is not a number.
@@ -54,12 +61,16 @@ class Sensors:
                 self._sampler = Sampler(self._channels, on_drop=self._drop)
                 self._sampler.start()
             self._watching += 1
-            return Cursor(self._sampler, now=True)
+            return Begun(self._sampler, self._sampler.poll())
 
-    def end(self, cursor: Cursor) -> Energies:
-        """Return what was used since a place in time; with the last one the thread ends."""
+    def end(self, begun: Begun) -> Energies:
+        """Return what was used since a beginning; with the last measure the thread ends.
+
+        What could not be read at the beginning is not known.
+        """
         try:
-            interval = cursor.advance()
+            known = begun.known
+            interval = Interval(known.totals, known, begun.sampler.poll())
         finally:
             self._leave()
         return energies_of(interval, os.cpu_count() or 1, machine=self._machine)

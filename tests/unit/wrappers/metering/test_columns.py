@@ -7,7 +7,7 @@ import pytest
 from prov4ml import PowerMeter
 from provml_lightning.domain.carbon import Electricity
 from provml_lightning.samplers.countries import country_of
-from provml_lightning.wrappers.metering.columns import COLUMNS, INHERITED, Measured, row_of
+from provml_lightning.wrappers.metering.columns import COLUMNS, INHERITED, Entry, row_of
 from provml_lightning.wrappers.metering.energies import Energies
 from provml_lightning.wrappers.metering.labels import Labels, Whose
 from provml_lightning.wrappers.metering.whereabouts import Place
@@ -33,8 +33,8 @@ FRANCE = Place(
 )
 
 
-def measured(energies: Energies, place: Place = FRANCE) -> Measured:
-    return Measured(
+def entry(energies: Energies, place: Place = FRANCE) -> Entry:
+    return Entry(
         labels=Labels("p", "a", "other", "", "", "", ""),
         whose=Whose("project", "--", "--", "ann"),
         place=place,
@@ -57,7 +57,7 @@ def test_a_milliwatt_hour_is_three_point_six_joules_and_emissions_are_of_the_pro
     energies = Energies(
         cpu=360.0, cores=180.0, ram=36.0, gpu=72.0, process_cpu=90.0, process_ram=18.0
     )
-    row = row_of(measured(energies))
+    row = row_of(entry(energies))
     assert row["Cumulative Package Energy (mWh)"] == 100.0
     assert row["Cumulative IA Energy (mWh)"] == 50.0
     assert row["Cumulative GPU Energy (mWh)"] == 20.0
@@ -73,7 +73,7 @@ def test_a_milliwatt_hour_is_three_point_six_joules_and_emissions_are_of_the_pro
 
 
 def test_what_was_not_measured_is_empty_and_not_zero() -> None:
-    row = row_of(measured(Energies()))
+    row = row_of(entry(Energies()))
     empty = {name for name, cell in row.items() if cell is None}
     assert {name for name in COLUMNS if "nergy" in name or "Elapsed" in name} <= empty
     assert "CO2 emitted (gCO2e)" in empty
@@ -82,14 +82,14 @@ def test_what_was_not_measured_is_empty_and_not_zero() -> None:
 
 def test_without_an_intensity_there_are_energies_and_no_emissions() -> None:
     place = Place(Electricity(pue=1.58))
-    row = row_of(measured(Energies(cpu=360.0, process_cpu=90.0), place))
+    row = row_of(entry(Energies(cpu=360.0, process_cpu=90.0), place))
     assert row["Cumulative process CPU Energy (mWh)"] == 25.0
     assert row["CO2 emitted (gCO2e)"] is None
     assert row["Country"] is row["ISO"] is None
 
 
 def test_without_the_process_s_share_there_are_no_emissions() -> None:
-    row = row_of(measured(Energies(cpu=360.0, ram=36.0, process_ram=18.0, gpu=1.0)))
+    row = row_of(entry(Energies(cpu=360.0, ram=36.0, process_ram=18.0, gpu=1.0)))
     assert row["CO2 emitted (gCO2e)"] is None
 
 
