@@ -81,9 +81,10 @@ TAIL = """
 | `PROVML_CPU_TDP_W` | power of all CPUs under full load [W], for `model.tdp` |
 | `PROVML_CPU_IDLE_FRACTION` | the share of it that is drawn when idle, 0.1 if not set |
 | `PROVML_RAM_POWER_W` | power of the RAM [W], for `model.dimm` |
+| `PROVML_POWERCAP` | the folder that `rapl` reads, `/sys/class/powercap` if not set |
 | `PROVML_COUNTRY`, `PROVML_REGION` | where the electricity comes from, where the run does not say |
 | `PROVML_CARBON_INTENSITY` | its emissions [gCO2eq/kWh], instead of CodeCarbon's for the country |
-| `PROVML_PUE` | power usage effectiveness of the data centre, 1 if not set |
+| `PROVML_PUE` | power usage effectiveness of the data centre; if not set 1, and CarbonAI's in a [PowerMeter](power_meter.md) |
 """
 
 
