@@ -84,7 +84,7 @@ TAIL = """
 | `PROVML_POWERCAP` | the folder that `rapl` reads, `/sys/class/powercap` if not set |
 | `PROVML_COUNTRY`, `PROVML_REGION` | where the electricity comes from, where the run does not say |
 | `PROVML_CARBON_INTENSITY` | its emissions [gCO2eq/kWh], instead of CodeCarbon's for the country |
-| `PROVML_PUE` | PUE of the data centre; if not set 1, in a [PowerMeter](power_meter.md) CarbonAI's |
+| `PROVML_PUE` | PUE of the data centre; else 1, in a [PowerMeter](power_meter.md) CarbonAI's |
 """
 
 

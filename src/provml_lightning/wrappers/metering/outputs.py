@@ -38,7 +38,7 @@ class Output:
     def __init__(self, path: Path, form: str) -> None:
         self.path = path
         self.form = form
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may measure in the midst of a measure
         self._waiting: deque[Row] = deque(maxlen=_MOST_WAITING)
         self._warned = False
         self._pid = os.getpid()
@@ -62,9 +62,13 @@ class Output:
             warn(f"{lost} rows of {self.path} are lost: the disk took nothing until the end")
 
     def _write(self) -> None:
+        rows: list[Row] = []
+        while self._waiting:  # taken before they are written: a signal's handler may come between
+            rows.append(self._waiting.popleft())
         try:
-            _APPEND[self.form](self.path, list(self._waiting))
+            _APPEND[self.form](self.path, rows)
         except Exception as error:  # noqa: BLE001  no file may disturb what was measured
+            self._waiting.extendleft(reversed(rows))
             if not self._warned:
                 self._warned = True
                 atexit.register(self.finish)
@@ -73,8 +77,6 @@ class Output:
                     " in memory for the next try",
                     StorageWarning,
                 )
-        else:
-            self._waiting.clear()
 
     @override
     def __reduce__(self) -> Any:

@@ -42,7 +42,7 @@ class Sensors:
 
     def __init__(self, powercap: str = "") -> None:
         self._powercap = powercap
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may measure in the midst of a measure
         self._channels: tuple[Channel, ...] | None = None
         self._machine = True
         self._sampler: Sampler | None = None
@@ -55,13 +55,13 @@ class Sensors:
             ConfigurationError: A variable of ours is not a number.
         """
         with self._lock:
-            if self._sampler is None:
-                if self._channels is None:
-                    self._channels = self._opened()
-                self._sampler = Sampler(self._channels, on_drop=self._drop)
-                self._sampler.start()
             self._watching += 1
-            return Begun(self._sampler, self._sampler.poll())
+            try:
+                sampler = self._running()
+                return Begun(sampler, sampler.poll())
+            except BaseException:
+                self._leave()
+                raise
 
     def end(self, begun: Begun) -> Energies:
         """Return what was used since a beginning; with the last measure the thread ends.
@@ -75,13 +75,24 @@ class Sensors:
             self._leave()
         return energies_of(interval, os.cpu_count() or 1, machine=self._machine)
 
+    def _running(self) -> Sampler:
+        if self._channels is None:
+            self._channels = self._opened()
+        if self._sampler is None:
+            made = Sampler(self._channels, on_drop=self._drop)
+            if self._sampler is None:  # else a signal's handler was quicker
+                self._sampler = made
+                made.start()
+        return self._sampler
+
     def _leave(self) -> None:
         with self._lock:
             self._watching -= 1
-            if self._watching == 0 and self._sampler is not None:
+            if self._watching == 0:
                 # Within the lock: two samplers must never read one channel.
-                self._sampler.stop()
-                self._sampler = None
+                sampler, self._sampler = self._sampler, None
+                if sampler is not None:
+                    sampler.stop()
 
     def _opened(self) -> tuple[Channel, ...]:
         share = share_of(global_rank(), together=True)

@@ -71,7 +71,7 @@ class Uploads:
         self._begin()
 
     def _begin(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._asked = False
         self._thread: threading.Thread | None = None
         self._warned = False

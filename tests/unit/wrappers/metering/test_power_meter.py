@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -434,3 +435,31 @@ def test_a_folder_of_another_tool_is_told_and_not_read(rows: Rows, tmp_path: Pat
     (row,) = rows()
     assert row["CPU energy source"] == "model.tdp"
     assert row["PowerLog folder"] == "C:\\logs"
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no such timer")
+def test_a_signal_s_handler_may_measure_in_the_midst_of_a_measure(
+    meter: PowerMeter, rows: Rows
+) -> None:
+    handled = []
+
+    def handle(*_: object) -> None:
+        with meter("p", "handler"):
+            handled.append(1)
+
+    before = signal.signal(signal.SIGVTALRM, handle)
+    try:
+        for number in range(20):
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0.0001 * (number + 1))
+            with meter("p", "interrupted"):
+                pass
+            while len(handled) <= number:
+                pass
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+    with meter("p", "last"):  # writes what waited for a file that the interrupted measure held
+        pass
+    told = [row["Algorithm"] for row in rows()]
+    assert (told.count("interrupted"), told.count("handler")) == (20, 20)
+    assert "provml-sampler" not in {thread.name for thread in threading.enumerate()}
