@@ -288,7 +288,6 @@ Record = (
     | FinalMetric
     | FunctionCall
     | Measured
-    | PowerMeasure
     | Note
     | Ended
 )
