@@ -30,7 +30,7 @@ def run(session: nox.Session, tool: str, *arguments: str) -> None:
 
 def run_tests(session: nox.Session, *folders: str) -> None:
     """Run the tests of some folders, two at a time; a folder without tests fails."""
-    at_once = ("--numprocesses=2", "--dist=worksteal")
+    at_once = ("--numprocesses=2", "--dist=loadfile")
     session.run(sys.executable, "-m", "pytest", *at_once, *folders, *session.posargs)
 
 
