@@ -113,6 +113,7 @@ class TestNamespaces:
             "yprov": "https://github.com/HPCI-Lab/yProv4ML#",
             "dcterms": "http://purl.org/dc/terms/",
             "parent": "urn:uuid:0b54d6c2-1f3c-4b57-8d3e-ba9876543210#",
+            "origin": "urn:uuid:5d1f0c52-63a0-4b0e-9c40-3a0e4f7d6b11#",
         }
 
     def test_the_users_namespace_holds_the_runs_name_and_uuid(self) -> None:
@@ -202,11 +203,13 @@ class TestRelations:
 
 
 class TestFiles:
-    def test_every_file_has_its_digest_size_and_format(self) -> None:
+    def test_every_file_has_its_size_format_and_the_digest_of_what_was_read(self) -> None:
         entities = document()["entity"].values()
         files_told = [one for one in entities if "dcterms:format" in one]
-        assert len(files_told) == 21
-        assert all(len(one["provml:sha256"]) == 64 for one in files_told)
+        assert len(files_told) == 25
+        unread = [one for one in files_told if "provml:sha256" not in one]
+        assert [one["prov:label"] for one in unread] == ["resumed_3"]
+        assert all(len(one["provml:sha256"]) == 64 for one in files_told if one not in unread)
         assert all({"yprov:file_size", "dcterms:identifier"} <= one.keys() for one in files_told)
 
     def test_every_path_is_relative_but_that_of_an_original(self) -> None:
@@ -216,7 +219,12 @@ class TestFiles:
             for identifier, one in entities
             if one.get("dcterms:identifier", "").startswith("/")
         }
-        assert absolute == {"original/~~/config", "artifact/~~/corpus", "artifact/~~/log"}
+        assert absolute == {
+            "original/~~/config",
+            "artifact/~~/corpus",
+            "artifact/~~/log",
+            "version/Training/resumed/0/lightning",
+        }
 
 
 class TestDeterminism:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
+from provml_lightning.domain.files import Continued, FileDeleted, FileUsed, StoredFile
 from provml_lightning.domain.measured import Measured
 from provml_lightning.domain.power_measure import PowerMeasure
 
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Artifact",
     "ContextDeclared",
+    "Continued",
     "Dataset",
     "Ended",
+    "FileDeleted",
+    "FileUsed",
     "FinalMetric",
     "FunctionCall",
     "Item",
@@ -49,25 +53,6 @@ class Status(StrEnum):
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     INCOMPLETE = "incomplete"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFile:
-    """A file or folder as it was when it was recorded.
-
-    Attributes:
-        path: Where it lies; relative to the run's directory for what the run owns.
-        size: Bytes, of a folder the sum over its files [B].
-        sha256: Digest in hex; of a folder that of its sorted list of paths and digests.
-        media_type: IANA media type, ``inode/directory`` for a folder.
-        files: Number of files, 1 for a file [1].
-    """
-
-    path: str
-    size: int
-    sha256: str
-    media_type: str = "application/octet-stream"
-    files: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,11 +138,16 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelVersion:
-    """The weights of a model at one moment; derived from the version before it."""
+    """The weights of a model at one moment; derived from the version before it.
+
+    Told again with the same ``time`` it is the same version, of which more is known. ``stored`` is
+    a file inside the run, ``original`` one that lies elsewhere.
+    """
 
     time: int
     name: str
-    stored: StoredFile
+    stored: StoredFile | None = None
+    original: StoredFile | None = None
     version: int | None = None
     context: str | None = None
     source: str | None = None
@@ -284,6 +274,9 @@ Record = (
     | Model
     | ModelVersion
     | Dataset
+    | FileUsed
+    | FileDeleted
+    | Continued
     | ContextDeclared
     | FinalMetric
     | FunctionCall

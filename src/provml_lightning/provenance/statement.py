@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from provml_lightning.domain import records
 from provml_lightning.provenance.activities import state_run
-from provml_lightning.provenance.artifacts import (
-    state_artifacts,
-    state_model_versions,
-    state_models,
-    state_replacements,
-)
+from provml_lightning.provenance.artifacts import state_artifacts, state_models
 from provml_lightning.provenance.calls import state_calls
 from provml_lightning.provenance.document import Document
 from provml_lightning.provenance.entities import state_datasets, state_parameters
+from provml_lightning.provenance.files import state_deletions, state_origins, state_uses
 from provml_lightning.provenance.items import state_items
 from provml_lightning.provenance.measures import state_measures
 from provml_lightning.provenance.metrics import state_metrics
 from provml_lightning.provenance.scope import Scope
 from provml_lightning.provenance.timeline import first_opened, intervals
+from provml_lightning.provenance.versions import state_model_versions
 from provml_lightning.provenance.vocabulary import document_namespace, run_name
 
 if TYPE_CHECKING:
@@ -59,8 +56,11 @@ def state(
     seen = state_datasets(scope, _all(contents, records.Dataset))
     state_artifacts(scope, _all(contents, records.Artifact))
     state_models(scope, _all(contents, records.Model))
-    state_model_versions(scope, _all(contents, records.ModelVersion), seen)
-    state_replacements(scope)
+    used = list(_all(contents, records.FileUsed))
+    state_model_versions(scope, _all(contents, records.ModelVersion), seen, used)
+    state_uses(scope, used)
+    state_deletions(scope, _all(contents, records.FileDeleted))
+    state_origins(scope, _all(contents, records.Continued))
     state_metrics(scope, contents.files, contents.series)
     state_calls(scope, _all(contents, records.FunctionCall), contents.series)
     state_measures(scope, _all(contents, records.PowerMeasure))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMESPACES",
+    "ORIGIN",
     "PARENT",
     "PEER_ATTRIBUTES",
     "activity_id",
@@ -35,6 +36,7 @@ NAMESPACES = {
     "dcterms": "http://purl.org/dc/terms/",
 }
 PARENT = "parent"
+ORIGIN = "origin"
 # Facts that the peer's files name too keep its prefix, so that its readers find them.
 PEER_ATTRIBUTES = frozenset(
     {

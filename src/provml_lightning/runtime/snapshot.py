@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from provml_lightning.domain.records import Status, StoredFile
+from provml_lightning.domain.records import FileDeleted, Status, StoredFile
 from provml_lightning.errors import StorageError
 from provml_lightning.provenance.document import timestamp
 from provml_lightning.provenance.provjson import dumps
@@ -157,10 +157,12 @@ def _index(
 def _files(contents: RunContents) -> Iterator[Mapping[str, Any]]:
     """Return the files that the run owns; what was recorded twice stands as it was last."""
     stored: dict[str, StoredFile] = {}
-    for _, record in contents.records:
+    told = [record for _, record in contents.records]
+    deleted = {record.path: record.time for record in told if isinstance(record, FileDeleted)}
+    for record in told:
         for name in ("stored", "layers"):
             file = getattr(record, name, None)
-            if file is not None:
+            if file is not None and record.time > deleted.get(file.path, -1):
                 stored[file.path] = file
     owned: list[MetricsFile | StoredFile] = [*contents.files, *stored.values()]
     for file in owned:

@@ -16,8 +16,11 @@ from provml_lightning.domain.reading import (
 from provml_lightning.domain.records import (
     Artifact,
     ContextDeclared,
+    Continued,
     Dataset,
     Ended,
+    FileDeleted,
+    FileUsed,
     FinalMetric,
     FunctionCall,
     Item,
@@ -137,6 +140,7 @@ def rich(status: Status = Status.COMPLETED) -> RunContents:
         *_parameters(),
         *_inputs(),
         *_outputs(),
+        *_checkpoints(),
         *_nested(),
         Note(time=at(41), topic="storage", message="for 1.5 s the disk took nothing"),
         Note(time=at(42), topic="storage", message="for 1.5 s the disk took nothing"),
@@ -247,6 +251,31 @@ def _outputs() -> list[Record]:
             layers=stored("artifacts/net/net_layers.json", "8"),
             attributes={"total_params": 2**33, "context": "of the user's"},
         ),
+    ]
+
+
+def _checkpoints() -> list[Record]:
+    """Return a training that went on from another run's checkpoint and kept two of its own."""
+    told = {"name": "resumed", "context": "Training", "source": "lightning"}
+    paths = [f"checkpoints/epoch={number}.ckpt" for number in range(3)]
+    read = [stored(path, "e") for path in paths]
+    unread = StoredFile(path=paths[2], size=1024)
+    return [
+        ModelVersion(time=at(6), **told, original=stored("/there/x.ckpt", "5"), is_input=True),
+        Continued(
+            time=at(6),
+            path="/there/x.ckpt",
+            namespace="urn:uuid:5d1f0c52-63a0-4b0e-9c40-3a0e4f7d6b11#",
+            run="run/digits_7",
+            name="digits_7",
+            file="version/Training/resumed/4",
+        ),
+        ModelVersion(time=at(25), **told, stored=read[0], step=1),
+        ModelVersion(time=at(26), **told, stored=read[1], step=2),
+        FileDeleted(time=at(27), path=paths[0], context="Training", source="lightning"),
+        ModelVersion(time=at(28), **told, stored=unread, step=3),
+        ModelVersion(time=at(26), **told, stored=read[1], step=2, attributes={"is_best": True}),
+        FileUsed(time=at(37), path=paths[1], context="my/own", source="lightning"),
     ]
 
 
