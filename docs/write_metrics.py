@@ -6,6 +6,7 @@ from pathlib import Path
 
 from provml_lightning.domain.catalogue import (
     CARBON_METRICS,
+    EPOCH_TIME,
     SYSTEM_METRICS,
     WORK_METRICS,
     Metric,
@@ -56,6 +57,15 @@ An operation without a formula makes the source `….incomplete`, and the number
 |---|---|---|---|
 """
 
+EPOCHS = """
+## Epochs
+
+A Trainer with a `ProvMLLogger` keeps this in Training, Validation, Testing and Prediction.
+
+| metric | unit | meaning | `source` |
+|---|---|---|---|
+"""
+
 TAIL = """
 ## Sources
 
@@ -71,6 +81,7 @@ TAIL = """
 | `apple` | the counters of Apple's chips, through the package zeus-apple-silicon |
 | `model.tdp` | no sensor: a model of the CPUs' power from their usage |
 | `model.dimm` | no sensor: a constant for so much RAM |
+| `lightning` | the Trainer |
 | `procfs`, `psutil`, `cgroup`, `statvfs` | the operating system |
 | `flops.meta`, `flops.real` | a count on a copy without weights; of one real forward pass |
 | `thop` | what the package thop counts |
@@ -95,6 +106,7 @@ def page() -> str:
             *(HEAD, *map(_row, SYSTEM_METRICS)),
             *(CARBON, *map(_row, CARBON_METRICS)),
             *(WORK, *map(_row, WORK_METRICS)),
+            *(EPOCHS, _row(EPOCH_TIME)),
             TAIL,
         ]
     )

@@ -59,7 +59,9 @@ def values(logger: Any, name: str, context: str | None = None) -> list[float]:
 
 
 def labels(logger: Any) -> list[str]:
-    return list(prov4ml.list_metrics(logger.log_dir)["label"])
+    """Return the metrics that were logged, without what the Trainer is known by itself for."""
+    listed = prov4ml.list_metrics(logger.log_dir)
+    return list(listed["label"][listed["source"] != "lightning"])
 
 
 def parameters(logger: Any) -> dict[str, Any]:

@@ -32,7 +32,9 @@ def rows(run: str, name: str, context: str | None = None) -> list[Row]:
 
 
 def recorded(run: str) -> dict[tuple[str, str], list[Row]]:
+    """Return every value that was logged, without what is kept of the Trainer by itself."""
     listed = prov4ml.list_metrics(run)
+    listed = listed[listed["source"] != "lightning"]
     names = zip(listed["context"], listed["label"], strict=True)
     return {(context, name): rows(run, name, context) for context, name in names}
 

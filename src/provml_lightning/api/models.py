@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from provml_lightning.domain.values import Plain
-
 __all__ = ["log_dataset", "log_model", "save_model_version"]
 
 
@@ -149,20 +147,14 @@ def log_dataset(
         context: The context that it was used in; None for the run itself.
         source: The library that it comes from.
     """
-    from provml_lightning.capture.datasets import dataset_facts
-    from provml_lightning.capture.fingerprints import dataset_fingerprint
+    from provml_lightning.capture.torch_objects import described_dataset
 
-    facts: dict[str, Plain] = {}
-    if log_dataset_info:
-        facts |= dataset_facts(dataset)
-        if (fingerprint := dataset_fingerprint(dataset)) is not None:
-            facts["fingerprint"], facts["fingerprint_method"] = fingerprint
     record_fact(
         Dataset(
             time=time.time_ns(),
             label=str(dataset_label),
             context=canonical_context(context),
             source=source,
-            attributes=facts,
+            attributes=described_dataset(dataset) if log_dataset_info else {},
         )
     )

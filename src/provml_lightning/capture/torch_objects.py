@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = [
     "dataset_facts",
     "dataset_fingerprint",
+    "described_dataset",
+    "initial_seed",
     "model_facts",
     "model_layers",
     "save_state",
@@ -33,6 +35,21 @@ _WRAPPERS = {
     "torch.nn.parallel.DataParallel": "module",
     "torch._dynamo.OptimizedModule": "_orig_mod",
 }
+
+
+def described_dataset(dataset: Any) -> dict[str, Plain]:
+    """Return what is true of a data set and, where its content is in reach, a digest of that."""
+    facts = dataset_facts(dataset)
+    if (fingerprint := dataset_fingerprint(dataset)) is not None:
+        facts["fingerprint"], facts["fingerprint_method"] = fingerprint
+    return facts
+
+
+def initial_seed() -> int:
+    """Return the seed that torch's generator of the CPU began with [1]; nothing is drawn."""
+    import torch
+
+    return torch.initial_seed()
 
 
 def model_facts(model: Any) -> dict[str, Plain]:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CARBON_METRICS", "OF_CARBON", "SYSTEM_METRICS", "WORK_METRICS", "Metric"]
+__all__ = [
+    "CARBON_METRICS",
+    "EPOCH_TIME",
+    "OF_CARBON",
+    "SYSTEM_METRICS",
+    "WORK_METRICS",
+    "Metric",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,14 @@ CARBON_METRICS = (
         "energy of CPUs, GPUs and RAM over the interval, as far as each is known",
         _ANY_ENERGY,
     ),
+)
+
+# What a Lightning training keeps by itself.
+EPOCH_TIME = Metric(
+    "epoch_time",
+    "s",
+    "from the start of an epoch to its end; of training with the validation within it",
+    ("lightning",),
 )
 
 # What log_system_metrics keeps, in the order of the documents.

@@ -62,6 +62,7 @@ class ProvMLItwinAILogger(ContextLogger):
         carbon_intensity: Emissions of the electricity, if you know them better [gCO2eq/kWh].
         pue: Power usage effectiveness of the data centre, which emissions are multiplied by [1].
         strict: Faults of the disk, and items that cannot be kept, raise instead of warning.
+        lineage: What a Lightning Trainer knows is recorded too, as ProvMLLogger takes it.
 
     Raises:
         ConfigurationError: An argument cannot work.
@@ -96,6 +97,7 @@ class ProvMLItwinAILogger(ContextLogger):
         carbon_intensity: float | None = None,
         pue: float | None = None,
         strict: bool = False,
+        lineage: bool | list[str] = True,
     ) -> None:
         asked = (flush_logs_every_n_steps, save_after_n_logs, 100)
         ProvMLLogger.__init__(
@@ -115,6 +117,7 @@ class ProvMLItwinAILogger(ContextLogger):
             carbon_intensity=carbon_intensity,
             pue=pue,
             strict=strict,
+            lineage=lineage,
         )
         ranks = check_workers(log_on_workers)
         Base.__init__(self, savedir=self.save_dir, log_freq=log_freq, log_on_workers=ranks)

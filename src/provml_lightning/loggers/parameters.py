@@ -15,8 +15,14 @@ from provml_lightning.runtime.run import Run
 __all__ = ["keep_parameters"]
 
 
-def keep_parameters(run: Run, params: Mapping[str, Any] | Namespace | None) -> None:
+def keep_parameters(
+    run: Run,
+    params: Mapping[str, Any] | Namespace | None,
+    context: str | None = None,
+    source: str | None = None,
+) -> None:
     """Tell a run hyperparameters, nested names joined by ``/``."""
     now = time.time_ns()
     for key, value in flatten({} if params is None else params).items():
-        run.record(Parameter(time=now, key=key, value=safe_value(key, value)))
+        kept = safe_value(key, value)
+        run.record(Parameter(time=now, key=key, value=kept, context=context, source=source))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-import threading
-import uuid
 import weakref
 from argparse import Namespace
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from lightning.fabric.loggers.logger import rank_zero_experiment
 from lightning.fabric.utilities.rank_zero import rank_zero_only
-from lightning.pytorch.loggers import CSVLogger, Logger
+from lightning.pytorch.loggers import CSVLogger
 from typing_extensions import override
 
 from provml_lightning.domain.carbon import CarbonSettings
@@ -25,33 +22,28 @@ from provml_lightning.domain.settings import (
     project_folder,
 )
 from provml_lightning.errors import RecordError, StorageError
+from provml_lightning.loggers.lineage.parts import chosen_parts
+from provml_lightning.loggers.lineage.story import Story
+from provml_lightning.loggers.lineage.watcher import Lineage
 from provml_lightning.loggers.parameters import keep_parameters
 from provml_lightning.loggers.recording import lightning_rank, on_recording_ranks
 from provml_lightning.loggers.stages import (
     context_of_name,
     context_of_stage,
-    declared,
     meaning_of,
     split_epoch,
     stage_and_epoch,
 )
-from provml_lightning.loggers.versions import promise_version, require_inside
-from provml_lightning.loggers.workers import shared_folder
-from provml_lightning.runtime.active import BUSY_RUNS, current, enclosing, enter
+from provml_lightning.loggers.versioned import VersionedLogger
+from provml_lightning.runtime.active import BUSY_RUNS, current, enter
 from provml_lightning.runtime.faults import warn
-from provml_lightning.runtime.opening import check, claim, open_at
-from provml_lightning.runtime.ranks import world_size
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.silent import SilentRun
-from provml_lightning.storage.layout import RunLayout
 
 __all__ = ["ProvMLLogger"]
 
-# Held while a run opens; one for all loggers, since one that holds a lock cannot be pickled.
-_opening = threading.RLock()
 
-
-class ProvMLLogger(Logger):
+class ProvMLLogger(VersionedLogger):
     """Records a training in W3C PROV and Parquet: ``Trainer(logger=[ProvMLLogger()])``.
 
     The run lies at ``save_dir/name/version_N``, where ModelCheckpoint puts its files too. It
@@ -84,6 +76,9 @@ class ProvMLLogger(Logger):
         carbon_intensity: Emissions of the electricity, if you know them better [gCO2eq/kWh].
         pue: Power usage effectiveness of the data centre, which emissions are multiplied by [1].
         strict: Faults of the disk, and values that are not numbers, raise instead of warning.
+        lineage: What the Trainer knows is recorded too: True for all, False for nothing, or a list
+            of "stages", "epochs", "trainer", "seeds", "optimizers", "callbacks", "data", "model"
+            and "checkpoints".
 
     Raises:
         ConfigurationError: An argument cannot work.
@@ -113,13 +108,10 @@ class ProvMLLogger(Logger):
         carbon_intensity: float | None = None,
         pue: float | None = None,
         strict: bool = False,
+        lineage: bool | list[str] = True,
     ) -> None:
-        super().__init__()
-        self._name = name or ""
-        self._version = version
-        self._prefix = prefix
-        self._settings = RunSettings(
-            experiment_name=self._name or "lightning_logs",
+        settings = RunSettings(
+            experiment_name=name or "lightning_logs",
             prov_user_namespace=prov_user_namespace,
             provenance_save_dir=project_folder(save_dir),
             collect_all_processes=collect_all_processes,
@@ -139,47 +131,11 @@ class ProvMLLogger(Logger):
             unify_experiments=unify_experiments,
             strict=strict,
         )
-        check(self._settings)
-        require_inside("name", self._name)
-        require_inside("version", "" if version is None else str(version))
-        self._counted = version is None
-        self._uuid = str(uuid.uuid4())
-        self._run: Run | None = None
+        super().__init__(name or "", version, settings)
+        self._prefix = prefix
         self._trainer: weakref.ref[Any] | None = None
-        self._stage: str | None = None
-
-    @property
-    @override
-    def name(self) -> str:
-        """The experiment; part of the path of checkpoints."""
-        return self._name
-
-    @property
-    @override
-    def version(self) -> int | str:
-        """The version; before the run opens, the one that it will most likely get."""
-        if self._version is None:
-            self._version = promise_version(Path(self.root_dir))
-        return self._version
-
-    @property
-    @override
-    def save_dir(self) -> str:
-        """The project's folder, absolute."""
-        return str(self._settings.provenance_save_dir)
-
-    @property
-    @override
-    def root_dir(self) -> str:
-        """The folder of all versions of the experiment."""
-        return str(self._settings.provenance_save_dir / self._name)
-
-    @property
-    @override
-    def log_dir(self) -> str:
-        """The folder of this version: the run's."""
-        folder = self.version if isinstance(self.version, str) else f"version_{self.version}"
-        return str(Path(self.root_dir, folder))
+        story = Story(chosen_parts(lineage), self._opened, Lineage)
+        self._lineage = Lineage(story) if story.parts else None
 
     @property
     def experiment(self) -> Any:
@@ -190,11 +146,6 @@ class ProvMLLogger(Logger):
             # The module's own prov4ml calls on this rank go nowhere, instead of waiting.
             enter(SilentRun(lightning_rank()))
         return self._experiment
-
-    @property
-    def records_here(self) -> bool:
-        """Whether this process records: rank zero, and every other one that was asked for."""
-        return self._settings.collect_all_processes or lightning_rank() == 0
 
     @override
     @on_recording_ranks
@@ -234,13 +185,20 @@ class ProvMLLogger(Logger):
         try:
             trainer = model.trainer
             self._trainer = weakref.ref(trainer)
-            self._stage = context_of_stage(trainer)
         except (RuntimeError, AttributeError, TypeError):  # Fabric, or a module of no Trainer
             self._trainer = None
             return
-        if self._stage is not None:
-            BUSY_RUNS.add(run := self._opened())
-            run.record(declared(self._stage))
+        if context_of_stage(trainer) is not None:
+            BUSY_RUNS.add(self._opened())
+        if self._lineage is not None:
+            self._lineage.join(trainer)
+            self._lineage.story.enter(trainer, model)
+
+    @override
+    def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
+        """Keep a checkpoint as a version of the model; Lightning calls this on rank zero."""
+        if self._lineage is not None:
+            self._lineage.story.saved(checkpoint_callback)
 
     @override
     @on_recording_ranks
@@ -254,10 +212,7 @@ class ProvMLLogger(Logger):
             return
         BUSY_RUNS.discard(run)
         error = sys.exc_info()[1] if status == "failed" else None
-        stage, self._stage = self._stage, None
         try:
-            if stage is not None:  # a context lasts from the first word of it to the last
-                run.record(declared(stage))
             run.snapshot(meaning_of(status, error), error)
         except Exception as failure:  # noqa: BLE001  whatever it is, the user's own error is worth more
             warn(f"{run.directory.name}: its documents were not written: {failure}")
@@ -265,52 +220,12 @@ class ProvMLLogger(Logger):
     @override
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs: the version is settled, nothing open goes along."""
-        return {**self.__dict__, "_version": self.version, "_run": None, "_trainer": None}
+        return {**super().__getstate__(), "_trainer": None}
 
     @property
     @rank_zero_experiment
     def _experiment(self) -> Run:
         return self._opened()
-
-    def _opened(self) -> Run:
-        """Return the run, opened where it is not; one that ``end_run`` closed goes on."""
-        run = self._run
-        if run is not None and run.is_open:
-            return run
-        with _opening:
-            if self._run is None or not self._run.is_open:
-                self._run = self._open()
-                enter(self._run, encloses=False)
-            return self._run
-
-    def _open(self) -> Run:
-        if not self._settings.collect_all_processes:
-            return self._open_in(self._place())
-        rank, ranks, project = lightning_rank(), range(world_size()), Path(self.save_dir)
-        folder, _ = shared_folder(lambda: self._place().directory, ranks, rank, project)
-        if self._counted:
-            self._version = int(folder.name.removeprefix("version_"))
-        return self._open_in(RunLayout(folder), rank, ranks)
-
-    def _place(self) -> RunLayout:
-        """Return where the run lies, made or joined; the version is settled then."""
-        root, wanted = Path(self.root_dir), Path(self.log_dir)
-        may_move = self._counted and self._run is None
-        layout = claim(wanted, self._uuid, otherwise=root / "version_" if may_move else None)
-        if layout.directory != wanted:
-            self._version = int(layout.directory.name.removeprefix("version_"))
-        return layout
-
-    def _open_in(self, layout: RunLayout, rank: int = 0, ranks: Collection[int] = (0,)) -> Run:
-        return open_at(
-            layout,
-            self._settings,
-            run_id=str(self.version),
-            run_uuid=self._uuid,
-            rank=rank,
-            ranks=ranks,
-            parent=enclosing(),
-        )
 
     def _current_trainer(self) -> Any:
         return self._trainer and self._trainer()

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from provml_lightning.domain.context import PREDICTION, Context
-from provml_lightning.domain.records import ContextDeclared, Status
+from provml_lightning.domain.records import Status
 from provml_lightning.domain.values import flatten
 from provml_lightning.runtime.outcome import outcome_of
 
 __all__ = [
+    "SANITY_CHECK",
     "context_of_name",
     "context_of_stage",
-    "declared",
     "meaning_of",
     "split_epoch",
     "stage_and_epoch",
 ]
 
+SANITY_CHECK = "Sanity checking"
 # Values of lightning.pytorch.trainer.states.RunningStage
 _STAGES = {
     "train": Context.TRAINING.value,
-    "sanity_check": Context.VALIDATION.value,
+    "sanity_check": SANITY_CHECK,
     "validate": Context.VALIDATION.value,
     "test": Context.TESTING.value,
     "predict": PREDICTION,
@@ -54,11 +54,6 @@ def stage_and_epoch(trainer: Any, told: int | None) -> tuple[str | None, int | N
     """
     stage = None if trainer is None else context_of_stage(trainer)
     return stage, trainer.current_epoch if told is None and stage is not None else told
-
-
-def declared(stage: str) -> ContextDeclared:
-    """Return the word that a stage begins or ends now, which bounds its context."""
-    return ContextDeclared(time=time.time_ns(), context=stage)
 
 
 def context_of_name(name: str) -> str | None:

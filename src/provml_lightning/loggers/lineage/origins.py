@@ -1,0 +1,82 @@
+"""The run that made a checkpoint, by the names that its own document gives it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provml_lightning.provenance.statement import state
+from provml_lightning.storage.contents import is_settled, read_contents
+from provml_lightning.storage.index import read_index
+from provml_lightning.storage.layout import RunLayout
+
+__all__ = ["Origin", "has_version", "origin_of"]
+
+_RUN = "provml:RunExecution"
+_VERSION = "provml:ModelVersion"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Namespace of a document; in it the ids of a run and, where it has one, of a file."""
+
+    namespace: str
+    run: str
+    name: str
+    file: str | None
+
+
+def origin_of(path: Path) -> Origin | None:
+    """Return the run whose folder a file lies in; None where it lies in none.
+
+    Raises:
+        StorageError: That run's files cannot be read.
+        MalformedDocumentError: Its ``run.json`` is none.
+    """
+    for folder in path.parents:
+        if (folder / "run.json").is_file():
+            document = _document(RunLayout(folder))
+            run = next(_of_type(document, "activity", _RUN), None)
+            if run is None:
+                return None
+            label = str(document["activity"][run].get("prov:label", run))
+            file = _version_at(document, path.relative_to(folder).as_posix())
+            return Origin(document["prefix"]["default"], run, label, file)
+    return None
+
+
+def has_version(layout: RunLayout, shown_as: str) -> bool:
+    """Tell whether a run's document has a model version whose file lies at a path of the run.
+
+    Raises:
+        StorageError: The run's files cannot be read.
+    """
+    return _version_at(_document(layout), shown_as) is not None
+
+
+def _document(layout: RunLayout) -> Mapping[str, Any]:
+    """Return what a run's document says, or would say if it were written now."""
+    index = read_index(layout.index)
+    if index is not None and is_settled(layout):
+        written: Mapping[str, Any] = json.loads((layout.directory / index.document).read_bytes())
+        return written
+    return state(read_contents(layout))
+
+
+def _version_at(document: Mapping[str, Any], shown_as: str) -> str | None:
+    """Return the id of the version whose file lay at a path last."""
+    found = None
+    for identifier in _of_type(document, "entity", _VERSION):
+        if document["entity"][identifier].get("dcterms:identifier") == shown_as:
+            found = identifier
+    return found
+
+
+def _of_type(document: Mapping[str, Any], kind: str, name: str) -> Iterator[str]:
+    for identifier, told in document.get(kind, {}).items():
+        types = told.get("prov:type")
+        if name in {one.get("$") for one in (types if isinstance(types, list) else [types]) if one}:
+            yield identifier

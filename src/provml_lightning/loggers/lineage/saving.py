@@ -1,0 +1,118 @@
+"""What a Trainer says of a checkpoint when it saves one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from provml_lightning.capture.foreign import attribute
+from provml_lightning.domain.context import Context
+from provml_lightning.loggers.stages import context_of_stage
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from provml_lightning.domain.values import Plain
+
+__all__ = ["Saving", "announced", "best_and_last", "context_of_save", "paths_of", "scores_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A checkpoint that is about to be written, or was just now.
+
+    ``path`` is as the Trainer was told it; ``time`` is UTC [ns].
+    """
+
+    path: str
+    time: int
+    model: str
+    context: str | None
+    step: int | None
+    attributes: Mapping[str, Plain] = field(default_factory=dict)
+
+
+def announced(trainer: Any, path: str | None = None) -> Saving | None:
+    """Return the checkpoint that a Trainer saves now.
+
+    Args:
+        trainer: The Trainer.
+        path: Where; None: where the call of ``save_checkpoint`` that is under way says.
+
+    Returns:
+        The checkpoint, or None where no such call is under way.
+    """
+    path = _path_of_call(trainer) if path is None else path
+    if path is None:
+        return None
+    return Saving(
+        path=path,
+        time=time.time_ns(),
+        model=type(trainer.lightning_module).__name__,
+        context=context_of_save(trainer),
+        step=trainer.global_step,
+        attributes={"epoch": trainer.current_epoch},
+    )
+
+
+def paths_of(callback: Any) -> list[str]:
+    """Return the checkpoints that a ModelCheckpoint says there are, each once."""
+    best, last = best_and_last(callback)
+    listed = [*(attribute(callback, "best_k_models") or ()), best, last]
+    return [str(path) for path in dict.fromkeys(listed) if path]
+
+
+def best_and_last(callback: Any) -> tuple[str, str]:
+    """Return the paths of the best and of the last checkpoint as a ModelCheckpoint has them."""
+    names = ("best_model_path", "last_model_path")
+    best, last = (str(attribute(callback, name) or "") for name in names)
+    return best, last
+
+
+def scores_of(callback: Any, trainer: Any) -> dict[str, dict[str, Plain]]:
+    """Return what a ModelCheckpoint monitors, and its value for each checkpoint that it lists.
+
+    It is the one in ``best_k_models``; for a checkpoint that is not there the Trainer's own.
+    """
+    paths, monitor = paths_of(callback), attribute(callback, "monitor")
+    if monitor is None:
+        return {path: {} for path in paths}
+    told: dict[str, Plain] = {"monitor": str(monitor), "mode": str(attribute(callback, "mode"))}
+    among_best = attribute(callback, "best_k_models") or {}
+    now = trainer.callback_metrics.get(monitor)
+    scores = {path: among_best.get(path, now) for path in paths}
+    return {
+        path: told if score is None else {**told, "score": float(score)}
+        for path, score in scores.items()
+    }
+
+
+def context_of_save(trainer: Any) -> str | None:
+    """Return the context that makes a checkpoint: all of a ``fit`` is the training.
+
+    A ModelCheckpoint may well save when a validation ends; it is the training's model.
+    """
+    stage = context_of_stage(trainer)
+    fits = str(getattr(trainer.state.fn, "value", "")) == "fit"
+    return Context.TRAINING.value if stage is not None and fits else stage
+
+
+def _path_of_call(trainer: Any) -> str | None:
+    """Return the argument of the ``Trainer.save_checkpoint`` that this call comes from.
+
+    Source:
+        No hook of Lightning 2.6 is given the path: ``on_save_checkpoint`` comes from within
+        ``save_checkpoint(filepath, ...)``, before the file is written. The caller's arguments are
+        looked at, nothing is changed.
+    """
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    while frame is not None:
+        if frame.f_code.co_name == "save_checkpoint":
+            told = frame.f_locals
+            if told.get("self") is trainer and told.get("filepath") is not None:
+                return str(told["filepath"])
+        frame = frame.f_back
+    return None

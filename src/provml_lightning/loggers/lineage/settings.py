@@ -1,0 +1,125 @@
+"""Settings of a Trainer and of what works in it, by names that are easy to read.
+
+Read are plain public values alone: nothing is called, and nothing of the user's is iterated.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+
+from lightning.pytorch import Callback
+
+from provml_lightning.capture.foreign import attribute, class_name
+from provml_lightning.capture.torch_objects import initial_seed
+
+__all__ = ["callback_settings", "optimizer_settings", "seeds", "trainer_settings"]
+
+Settings = dict[str, Any]
+
+_TRAINER = (
+    "precision", "num_devices", "num_nodes", "world_size",
+    "max_epochs", "min_epochs", "max_steps", "min_steps",
+    "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm",
+    "val_check_interval", "check_val_every_n_epoch", "num_sanity_val_steps", "overfit_batches",
+    "limit_train_batches", "limit_val_batches", "limit_test_batches", "limit_predict_batches",
+    "log_every_n_steps", "reload_dataloaders_every_n_epochs",
+)  # fmt: skip
+_SIMPLE = (bool, int, float, str, Enum, PurePath, timedelta)
+_LONGEST = 64  # members of a setting, and settings of one object
+# What torch's schedulers keep under the name of an argument is where they are, not a setting.
+_STATES = frozenset({"last_epoch", "verbose"})
+
+
+def trainer_settings(trainer: Any) -> Settings:
+    """Return how a Trainer works: precision, strategy, devices, limits, accumulation."""
+    told = {f"trainer/{name}": attribute(trainer, name) for name in _TRAINER}
+    for name in ("accelerator", "strategy"):
+        told[f"trainer/{name}"] = type(attribute(trainer, name)).__name__
+    told["trainer/device"] = str(attribute(attribute(trainer, "strategy"), "root_device"))
+    return _known(told)
+
+
+def seeds() -> Settings:
+    """Return the seed that ``seed_everything`` set, and the one that torch began with."""
+    told: Settings = {"seed/torch": initial_seed()}
+    for name, variable in (("global", "PL_GLOBAL_SEED"), ("workers", "PL_SEED_WORKERS")):
+        text = os.environ.get(variable, "")
+        told[f"seed/{name}"] = int(text) if text.isdecimal() else None
+    return _known(told)
+
+
+def optimizer_settings(trainer: Any) -> Settings:
+    """Return class and settings of every optimizer and scheduler of a training.
+
+    An optimizer's are those of its groups of parameters; the groups after the first are numbered.
+    """
+    told: Settings = {}
+    for name, optimizer in _named("optimizer", trainer.optimizers):
+        told[name] = class_name(optimizer)
+        for number, group in enumerate(optimizer.param_groups):
+            prefix = f"{name}/group_{number}" if number else name
+            told |= {f"{prefix}/{key}": value for key, value in group.items() if key != "params"}
+    configs = trainer.lr_scheduler_configs
+    for (name, scheduler), config in zip(
+        _named("scheduler", [config.scheduler for config in configs]), configs, strict=True
+    ):
+        told[name] = class_name(scheduler)
+        for key in ("interval", "frequency", "monitor", "name"):
+            told[f"{name}/{key}"] = getattr(config, key)
+        told |= {f"{name}/{key}": value for key, value in _arguments(scheduler, _STATES)}
+    return _known({key: value for key, value in told.items() if _is_plain(value)})
+
+
+def callback_settings(trainer: Any, without: type[Callback]) -> Settings:
+    """Return class and settings of every callback of a Trainer but those of a class."""
+    told: Settings = {}
+    others = [one for one in trainer.callbacks if not isinstance(one, without)]
+    for name, callback in _named("callback", others):
+        told[name] = class_name(callback)
+        told |= {f"{name}/{key}": value for key, value in _arguments(callback)}
+    return _known(told)
+
+
+def _named(kind: str, objects: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield objects with names of their own: the class, from the second of a class on numbered."""
+    seen: Counter[str] = Counter()
+    for one in objects:
+        name = type(one).__name__
+        seen[name] += 1
+        yield f"{kind}/{name}" if seen[name] == 1 else f"{kind}/{name}.{seen[name]}", one
+
+
+def _arguments(one: Any, without: Iterable[str] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield what an object keeps of the arguments that its class is built with.
+
+    By custom that is an attribute of the same name, or of that name with a ``_`` before it.
+    """
+    kept = attribute(one, "__dict__") or {}
+    try:
+        names = list(inspect.signature(type(one)).parameters)
+    except (TypeError, ValueError):  # a class that says nothing of how it is built
+        return
+    for name in names[:_LONGEST]:
+        value = kept.get(name, kept.get(f"_{name}"))
+        if name not in without and _is_plain(value):
+            yield name, str(value) if isinstance(value, timedelta) else value
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a value is a number or text, a tensor of one, or a few of them."""
+    if isinstance(value, Mapping):
+        return len(value) <= _LONGEST and all(map(_is_plain, (*value.keys(), *value.values())))
+    if isinstance(value, (list, tuple)):
+        return len(value) <= _LONGEST and all(map(_is_plain, value))
+    return isinstance(value, _SIMPLE) or attribute(value, "shape") == ()
+
+
+def _known(settings: Settings) -> Settings:
+    return {name: value for name, value in settings.items() if value is not None}

@@ -1,0 +1,254 @@
+"""The story of a Trainer: stages, epochs, data, settings and checkpoints, told to a run."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec
+
+from lightning.pytorch import Callback
+from typing_extensions import override
+
+from provml_lightning.domain.catalogue import EPOCH_TIME
+from provml_lightning.domain.context import Context
+from provml_lightning.domain.records import ContextDeclared
+from provml_lightning.errors import ProvMLError, RecordError
+from provml_lightning.loggers.lineage.checkpoints import Checkpoints
+from provml_lightning.loggers.lineage.saving import announced, context_of_save, scores_of
+from provml_lightning.loggers.lineage.telling import (
+    SOURCE,
+    tell_data,
+    tell_model,
+    tell_optimizers,
+    tell_settings,
+)
+from provml_lightning.loggers.recording import lightning_rank
+from provml_lightning.loggers.stages import SANITY_CHECK, context_of_stage
+from provml_lightning.runtime.faults import warn
+from provml_lightning.runtime.run import Run
+
+__all__ = ["Story"]
+
+P = ParamSpec("P")
+
+
+def _quiet(
+    tell: Callable[Concatenate[Story, P], None],
+) -> Callable[Concatenate[Story, P], None]:
+    """Let a fault be a note in the document: the training is worth more.
+
+    A run that is strict raises it, as it was asked to.
+    """
+
+    @wraps(tell)
+    def guarded(self: Story, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            tell(self, *args, **kwargs)
+        except ProvMLError as error:
+            self.excuse(tell.__name__, error)
+        except Exception as error:  # noqa: BLE001  foreign objects raise anything
+            told = f"{type(error).__name__}: {error}"
+            self.excuse(tell.__name__, RecordError(f"{tell.__name__.strip('_')}: {told}"))
+
+    return guarded
+
+
+class Story:
+    """What is told of a Trainer; nothing of it stops a training.
+
+    Args:
+        parts: What is told, of :data:`~provml_lightning.loggers.lineage.parts.PARTS`.
+        run: Returns the run.
+        untold: The class of callbacks that are no part of it.
+
+    Attributes:
+        parts: What is told.
+    """
+
+    def __init__(
+        self, parts: frozenset[str], run: Callable[[], Run], untold: type[Callback]
+    ) -> None:
+        self.parts = parts
+        self._run = run
+        self._untold = untold
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._trainer: weakref.ref[Any] | None = None
+        self._told_to: weakref.ref[Run] | None = None
+        self._checkpoints = Checkpoints()
+        self._ends: dict[str, int | None] = {}
+        self._epochs: dict[str, float] = {}
+        self._origin_is_told = True
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs to tell a story of its own."""
+        return {name: self.__dict__[name] for name in ("parts", "_run", "_untold")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Begin anew in another process."""
+        self.__dict__.update(state)
+        self._begin_anew()
+
+    @_quiet
+    def enter(self, trainer: Any, module: Any) -> None:
+        """Tell what is true of a ``fit``, ``validate``, ``test`` or ``predict`` from the start."""
+        self._trainer = weakref.ref(trainer)
+        self._ends, self._origin_is_told = {}, False
+        run = self._known_run()
+        tell_settings(run, trainer, self.parts, self._untold)
+        if "model" in self.parts and lightning_rank() == 0:
+            tell_model(run, trainer, module)
+
+    @_quiet
+    def begin(self, trainer: Any, context: str) -> None:
+        """Tell that a stage begins, from which checkpoint, and with which data."""
+        if trainer.sanity_checking and context != SANITY_CHECK:
+            return
+        run, is_first = self._known_run(), context not in self._ends
+        if is_first and "stages" in self.parts:
+            run.record(ContextDeclared(time=time.time_ns(), context=context))
+        self._ends[context] = None
+        if context != SANITY_CHECK:
+            self._tell_origin(trainer, context)
+        if is_first and "data" in self.parts:
+            tell_data(run, trainer, context)
+
+    @_quiet
+    def end(self, trainer: Any, context: str) -> None:
+        """Take down when a stage has ended; one that comes again, ends again."""
+        if trainer.sanity_checking and context != SANITY_CHECK:
+            return
+        self._ends[context] = time.time_ns()
+        self._settle(trainer)
+
+    @_quiet
+    def leave(self, trainer: Any) -> None:
+        """Take down that a ``fit``, ``validate``, ``test`` or ``predict`` ends: so does its stage.
+
+        All callbacks have then heard of that end, and done what they do at it.
+        """
+        context = context_of_stage(trainer)
+        if context in self._ends:
+            self._ends[context] = time.time_ns()
+
+    @_quiet
+    def end_all(self, trainer: Any) -> None:
+        """Take down that an exception ended whatever was under way."""
+        now = time.time_ns()
+        self._ends = {context: end or now for context, end in self._ends.items()}
+        self._settle(trainer)
+
+    @_quiet
+    def begin_epoch(self, trainer: Any, context: str) -> None:
+        """Take down when an epoch begins."""
+        self._epochs[context] = time.perf_counter()
+        self._settle(trainer)
+
+    @_quiet
+    def end_epoch(self, trainer: Any, context: str) -> None:
+        """Tell how long an epoch took; its step is that of the optimizers together."""
+        began = self._epochs.pop(context, None)
+        if began is None or "epochs" not in self.parts or trainer.sanity_checking:
+            return
+        self._known_run().record_metric(
+            EPOCH_TIME.name,
+            time.perf_counter() - began,
+            context,
+            trainer.global_step,
+            SOURCE,
+            epoch=trainer.current_epoch,
+            unit=EPOCH_TIME.unit,
+        )
+
+    @_quiet
+    def tell_optimizers(self, trainer: Any) -> None:
+        """Tell the optimizers as they are when a training begins, restored ones too."""
+        if "optimizers" in self.parts:
+            tell_optimizers(self._known_run(), trainer)
+
+    @_quiet
+    def saving(self, trainer: Any) -> None:
+        """Take down that a checkpoint is about to be written."""
+        if self._keeps_checkpoints:
+            self._trainer = weakref.ref(trainer)
+            self._settle(trainer)
+            if (saving := announced(trainer)) is not None:
+                self._checkpoints.expect(saving)
+
+    @_quiet
+    def saved(self, callback: Any) -> None:
+        """Tell of the checkpoint that a ModelCheckpoint has just written."""
+        trainer = self._known_trainer()
+        if trainer is None or not self._keeps_checkpoints:
+            return
+        now = announced(trainer, path="")
+        if now is not None:
+            self._checkpoints.saved(self._known_run(), callback, scores_of(callback, trainer), now)
+
+    @_quiet
+    def finish(self, run: Run) -> None:
+        """Tell a run what is left, before its documents are written."""
+        trainer = self._known_trainer()
+        if "stages" in self.parts:
+            for context, end in self._ends.items():
+                if end is not None:
+                    run.record(ContextDeclared(time=end, context=context))
+        self._ends = {context: end for context, end in self._ends.items() if end is None}
+        if self._keeps_checkpoints:
+            saving = [] if trainer is None else trainer.checkpoint_callbacks
+            during = None if trainer is None else context_of_save(trainer)
+            self._checkpoints.finish(run, saving, during)
+
+    def excuse(self, name: str, error: ProvMLError) -> None:
+        """Say that something could not be told.
+
+        Raises:
+            ProvMLError: The run is strict.
+        """
+        run = None if self._told_to is None else self._told_to()
+        topic = f"lineage: {name.strip('_')}"
+        if run is None:
+            warn(f"{topic}: {error}")
+        else:
+            run.excuse(topic, error)
+
+    @property
+    def _keeps_checkpoints(self) -> bool:
+        return "checkpoints" in self.parts and lightning_rank() == 0
+
+    def _known_run(self) -> Run:
+        """Return the run, which asks for the rest of the story before it is written."""
+        run = self._run()
+        if self._told_to is None or self._told_to() is not run:
+            self._told_to = weakref.ref(run)
+            run.contributors.add(partial(self.finish, run))
+        return run
+
+    def _known_trainer(self) -> Any:
+        return self._trainer and self._trainer()
+
+    def _settle(self, trainer: Any) -> None:
+        if self._keeps_checkpoints:
+            self._checkpoints.settle(
+                self._known_run(), trainer.checkpoint_callbacks, context_of_save(trainer)
+            )
+
+    @_quiet
+    def _tell_origin(self, trainer: Any, context: str) -> None:
+        """Tell the checkpoint that a ``fit``, ``validate``, ``test`` or ``predict`` began from."""
+        if self._origin_is_told:
+            return
+        self._origin_is_told = True
+        path = trainer.ckpt_path
+        if path and self._keeps_checkpoints:
+            step = trainer.global_step if context == Context.TRAINING.value else None
+            saving = announced(trainer, str(path))
+            if saving is not None:
+                self._checkpoints.use(
+                    self._known_run(), replace(saving, context=context, step=step, attributes={})
+                )

@@ -1,0 +1,86 @@
+"""What a Trainer, its model and its data are, as facts of a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from lightning.pytorch import Callback
+
+from provml_lightning.capture.artifacts import write_value
+from provml_lightning.capture.foreign import class_name
+from provml_lightning.capture.torch_objects import described_dataset, model_facts, model_layers
+from provml_lightning.domain.context import Context
+from provml_lightning.domain.names import folder_name
+from provml_lightning.domain.records import Dataset, Model
+from provml_lightning.loggers.lineage.loaders import loaders_of
+from provml_lightning.loggers.lineage.settings import (
+    callback_settings,
+    optimizer_settings,
+    seeds,
+    trainer_settings,
+)
+from provml_lightning.loggers.parameters import keep_parameters
+from provml_lightning.runtime.active import aimed_at
+from provml_lightning.runtime.run import Run
+from provml_lightning.runtime.shelf import keep
+
+__all__ = ["SOURCE", "tell_data", "tell_model", "tell_optimizers", "tell_settings"]
+
+SOURCE = "lightning"
+# Strategies that leave a rank a piece of each parameter: what it can count is not the model.
+_SHARDED = ("FSDPStrategy", "ModelParallelStrategy", "DeepSpeedStrategy")
+
+
+def tell_settings(run: Run, trainer: Any, parts: frozenset[str], without: type[Callback]) -> None:
+    """Tell how a Trainer works, its seeds and its callbacks."""
+    asked: dict[str, Callable[[], dict[str, Any]]] = {
+        "trainer": lambda: trainer_settings(trainer),
+        "seeds": seeds,
+        "callbacks": lambda: callback_settings(trainer, without),
+    }
+    for part, settings in asked.items():
+        if part in parts:
+            keep_parameters(run, settings(), source=SOURCE)
+
+
+def tell_optimizers(run: Run, trainer: Any) -> None:
+    """Tell the optimizers and schedulers that a training begins with."""
+    settings = optimizer_settings(trainer)
+    keep_parameters(run, settings, context=Context.TRAINING.value, source=SOURCE)
+
+
+def tell_data(run: Run, trainer: Any, context: str) -> None:
+    """Tell the data sets that a Trainer reads in a context."""
+    module = trainer.datamodule
+    more = {} if module is None else {"data_module": class_name(module)}
+    for label, loader in loaders_of(trainer, context).items():
+        run.record(
+            Dataset(
+                time=time.time_ns(),
+                label=label,
+                context=context,
+                source=SOURCE,
+                attributes={**described_dataset(loader), **more},
+            )
+        )
+
+
+def tell_model(run: Run, trainer: Any, module: Any) -> None:
+    """Tell what a module is made of: its numbers, and its layers in a file."""
+    facts = model_facts(module)
+    facts.pop("training", None)  # whether it trains is the stage's, not the model's
+    if type(trainer.strategy).__name__.startswith(_SHARDED):
+        facts = {"class": facts["class"], "sharded": True}
+    name = type(module).__name__
+    described = Model(
+        time=time.time_ns(), name=name, source=SOURCE, is_input=True, attributes=facts
+    )
+    stem = folder_name(name)
+    with aimed_at(run):
+        keep(
+            lambda folder: [write_value(model_layers(module), folder / stem, f"{stem}_layers")],
+            lambda stored: replace(described, layers=stored[0]),
+        )

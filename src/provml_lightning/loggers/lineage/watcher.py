@@ -1,0 +1,144 @@
+"""The callback by which a logger learns what its Trainer does: hooks of Lightning's, no logic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lightning.pytorch import Callback
+from lightning.pytorch.callbacks import BatchSizeFinder, LearningRateFinder
+from typing_extensions import override
+
+from provml_lightning.domain.context import PREDICTION, Context
+from provml_lightning.loggers.lineage.story import Story
+from provml_lightning.loggers.stages import SANITY_CHECK
+
+__all__ = ["Lineage"]
+
+_TRAINING, _VALIDATION = Context.TRAINING.value, Context.VALIDATION.value
+_TESTING = Context.TESTING.value
+
+
+class Lineage(Callback):
+    """Tells a story as it happens; it has no state of its own in checkpoints.
+
+    The logger puts it among the Trainer's callbacks when the Trainer first speaks to it.
+
+    Attributes:
+        story: What is told, and to which run.
+    """
+
+    # Lightning 2.6 passes over a hook that cannot be called, and spends microseconds on each that
+    # can: of those that come with every batch none is ours.
+    on_train_batch_start: Any = None
+    on_train_batch_end: Any = None
+    on_validation_batch_start: Any = None
+    on_validation_batch_end: Any = None
+    on_test_batch_start: Any = None
+    on_test_batch_end: Any = None
+    on_predict_batch_start: Any = None
+    on_predict_batch_end: Any = None
+    on_before_zero_grad: Any = None
+    on_before_backward: Any = None
+    on_after_backward: Any = None
+    on_before_optimizer_step: Any = None
+
+    def __init__(self, story: Story) -> None:
+        super().__init__()
+        self.story = story
+
+    def join(self, trainer: Any) -> None:
+        """Take a place among a Trainer's callbacks: the first that hears of a stage.
+
+        Only those that search for settings stay before it, as Lightning wants them. The list is
+        replaced and not changed: somebody may be going through it just now.
+        """
+        others = trainer.callbacks
+        if any(one is self for one in others):
+            return
+        place = sum(isinstance(one, (BatchSizeFinder, LearningRateFinder)) for one in others)
+        trainer.callbacks = [*others[:place], self, *others[place:]]
+
+    @override
+    def on_sanity_check_start(self, trainer: Any, pl_module: Any) -> None:
+        self.story.begin(trainer, SANITY_CHECK)
+
+    @override
+    def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:
+        self.story.end(trainer, SANITY_CHECK)
+
+    @override
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self.story.begin(trainer, _TRAINING)
+        self.story.tell_optimizers(trainer)
+
+    @override
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        self.story.begin_epoch(trainer, _TRAINING)
+
+    @override
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        self.story.end_epoch(trainer, _TRAINING)
+
+    @override
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self.story.end(trainer, _TRAINING)
+
+    @override
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        self.story.begin(trainer, _VALIDATION)
+
+    @override
+    def on_validation_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        self.story.begin_epoch(trainer, _VALIDATION)
+
+    @override
+    def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        self.story.end_epoch(trainer, _VALIDATION)
+
+    @override
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        self.story.end(trainer, _VALIDATION)
+
+    @override
+    def on_test_start(self, trainer: Any, pl_module: Any) -> None:
+        self.story.begin(trainer, _TESTING)
+
+    @override
+    def on_test_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        self.story.begin_epoch(trainer, _TESTING)
+
+    @override
+    def on_test_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        self.story.end_epoch(trainer, _TESTING)
+
+    @override
+    def on_test_end(self, trainer: Any, pl_module: Any) -> None:
+        self.story.end(trainer, _TESTING)
+
+    @override
+    def on_predict_start(self, trainer: Any, pl_module: Any) -> None:
+        self.story.begin(trainer, PREDICTION)
+
+    @override
+    def on_predict_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        self.story.begin_epoch(trainer, PREDICTION)
+
+    @override
+    def on_predict_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        self.story.end_epoch(trainer, PREDICTION)
+
+    @override
+    def on_predict_end(self, trainer: Any, pl_module: Any) -> None:
+        self.story.end(trainer, PREDICTION)
+
+    @override
+    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:
+        self.story.saving(trainer)
+
+    @override
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        self.story.leave(trainer)
+
+    @override
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        self.story.end_all(trainer)

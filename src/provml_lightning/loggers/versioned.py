@@ -1,0 +1,139 @@
+"""A logger of Lightning's whose run lies where ModelCheckpoint looks for it."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from abc import ABC
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.loggers import Logger
+from typing_extensions import override
+
+from provml_lightning.domain.settings import RunSettings
+from provml_lightning.loggers.recording import lightning_rank
+from provml_lightning.loggers.versions import promise_version, require_inside
+from provml_lightning.loggers.workers import shared_folder
+from provml_lightning.runtime.active import enclosing, enter
+from provml_lightning.runtime.opening import check, claim, open_at
+from provml_lightning.runtime.ranks import world_size
+from provml_lightning.runtime.run import Run
+from provml_lightning.storage.layout import RunLayout
+
+__all__ = ["VersionedLogger"]
+
+# Held while a run opens; one for all loggers, since one that holds a lock cannot be pickled.
+_opening = threading.RLock()
+
+
+class VersionedLogger(Logger, ABC):
+    """Has a name and a version, and a run at ``save_dir/name/version_N`` that opens on first use.
+
+    Args:
+        name: The experiment; "" puts the versions into ``save_dir`` itself.
+        version: A number, or a text that names the folder as it is. None: the highest number plus
+            one. A version that exists is continued.
+        settings: What the run is asked for.
+
+    Raises:
+        ConfigurationError: A part of the path leads out of the project's folder, or a setting
+            cannot work.
+        UnsupportedFormatError: The compressor does not fit the form of the metrics files.
+    """
+
+    def __init__(self, name: str, version: int | str | None, settings: RunSettings) -> None:
+        super().__init__()
+        self._name = name
+        self._version = version
+        self._settings = settings
+        check(settings)
+        require_inside("name", name)
+        require_inside("version", "" if version is None else str(version))
+        self._counted = version is None
+        self._uuid = str(uuid.uuid4())
+        self._run: Run | None = None
+
+    @property
+    @override
+    def name(self) -> str:
+        """The experiment; part of the path of checkpoints."""
+        return self._name
+
+    @property
+    @override
+    def version(self) -> int | str:
+        """The version; before the run opens, the one that it will most likely get."""
+        if self._version is None:
+            self._version = promise_version(Path(self.root_dir))
+        return self._version
+
+    @property
+    @override
+    def save_dir(self) -> str:
+        """The project's folder, absolute."""
+        return str(self._settings.provenance_save_dir)
+
+    @property
+    @override
+    def root_dir(self) -> str:
+        """The folder of all versions of the experiment."""
+        return str(self._settings.provenance_save_dir / self._name)
+
+    @property
+    @override
+    def log_dir(self) -> str:
+        """The folder of this version: the run's."""
+        folder = self.version if isinstance(self.version, str) else f"version_{self.version}"
+        return str(Path(self.root_dir, folder))
+
+    @property
+    def records_here(self) -> bool:
+        """Whether this process records: rank zero, and every other one that was asked for."""
+        return self._settings.collect_all_processes or lightning_rank() == 0
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs: the version is settled, nothing open goes along."""
+        return {**self.__dict__, "_version": self.version, "_run": None}
+
+    def _opened(self) -> Run:
+        """Return the run, opened where it is not; one that ``end_run`` closed goes on."""
+        run = self._run
+        if run is not None and run.is_open:
+            return run
+        with _opening:
+            if self._run is None or not self._run.is_open:
+                self._run = self._open()
+                enter(self._run, encloses=False)
+            return self._run
+
+    def _open(self) -> Run:
+        if not self._settings.collect_all_processes:
+            return self._open_in(self._place())
+        rank, ranks, project = lightning_rank(), range(world_size()), Path(self.save_dir)
+        folder, _ = shared_folder(lambda: self._place().directory, ranks, rank, project)
+        if self._counted:
+            self._version = int(folder.name.removeprefix("version_"))
+        return self._open_in(RunLayout(folder), rank, ranks)
+
+    def _place(self) -> RunLayout:
+        """Return where the run lies, made or joined; the version is settled then."""
+        root, wanted = Path(self.root_dir), Path(self.log_dir)
+        may_move = self._counted and self._run is None
+        layout = claim(wanted, self._uuid, otherwise=root / "version_" if may_move else None)
+        if layout.directory != wanted:
+            self._version = int(layout.directory.name.removeprefix("version_"))
+        return layout
+
+    def _open_in(self, layout: RunLayout, rank: int = 0, ranks: Collection[int] = (0,)) -> Run:
+        return open_at(
+            layout,
+            self._settings,
+            run_id=str(self.version),
+            run_uuid=self._uuid,
+            rank=rank,
+            ranks=ranks,
+            parent=enclosing(),
+        )
