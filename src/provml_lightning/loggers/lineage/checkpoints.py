@@ -37,8 +37,12 @@ _LONGEST_WAIT = 10.0  # for digests, when documents are written [s]
 
 @dataclass(slots=True)
 class _Kept:
-    """A checkpoint that lies there, as it was told last, and when it was last made or used [ns]."""
+    """A checkpoint that lies there, as it was told last, and when it was last made or used [ns].
 
+    ``path`` is as the Trainer has it.
+    """
+
+    path: str
     place: Place
     mark: Mark
     told: ModelVersion
@@ -86,8 +90,8 @@ class Checkpoints:
         """Tell of files that were written, read or deleted since the last call."""
         self._tell_written(run)
         self._tell_read(run)
-        listed = {place_of(run, path).shown for one in callbacks for path in paths_of(one)}
-        others = [shown for shown in self._kept if shown not in listed]
+        listed = {path for one in callbacks for path in paths_of(one)}
+        others = [shown for shown, known in self._kept.items() if known.path not in listed]
         self._tell_deleted(run, others[-_MOST_LOOKED_FOR:], context)
 
     def finish(self, run: Run, callbacks: Collection[Any], context: str | None) -> None:
@@ -116,7 +120,8 @@ class Checkpoints:
             return
         if is_remote(saving.path) or (mark := mark_of(place.path)) is None:
             return
-        self._tell(run, place, mark, replace(_version(saving, place, mark, now), is_input=True))
+        version = replace(_version(saving, place, mark, now), is_input=True)
+        self._tell(run, saving.path, place, mark, version)
         origin = None if place.is_inside else origin_of(place.path)
         if origin is not None:
             run.record(
@@ -151,12 +156,13 @@ class Checkpoints:
                 self._expected.append(saving)
                 continue
             written = max(saving.time, min(mark.changed, time.time_ns()))
-            self._tell(run, place, mark, _version(saving, place, mark, self._moment(written)))
+            version = _version(saving, place, mark, self._moment(written))
+            self._tell(run, saving.path, place, mark, version)
 
-    def _tell(self, run: Run, place: Place, mark: Mark, told: ModelVersion) -> None:
+    def _tell(self, run: Run, path: str, place: Place, mark: Mark, told: ModelVersion) -> None:
         run.record(told)
         self._kept.pop(place.shown, None)
-        self._kept[place.shown] = _Kept(place, mark, told, told.time)
+        self._kept[place.shown] = _Kept(path, place, mark, told, told.time)
         self._unread[place.shown, mark] = told
         self._reader.read(place, mark)
 

@@ -109,7 +109,7 @@ def _arguments(one: Any, without: Iterable[str] = ()) -> Iterator[tuple[str, Any
     for name in names[:_LONGEST]:
         value = kept.get(name, kept.get(f"_{name}"))
         if name not in without and _is_plain(value):
-            yield name, str(value) if isinstance(value, timedelta) else value
+            yield name, str(value) if isinstance(value, (timedelta, Mapping)) else value
 
 
 def _is_plain(value: Any) -> bool:

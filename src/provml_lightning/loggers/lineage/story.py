@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec
 from lightning.pytorch import Callback
 from typing_extensions import override
 
+from provml_lightning.capture.torch_objects import model_layers
 from provml_lightning.domain.catalogue import EPOCH_TIME
 from provml_lightning.domain.context import Context
 from provml_lightning.domain.records import ContextDeclared
@@ -20,6 +21,7 @@ from provml_lightning.loggers.lineage.checkpoints import Checkpoints
 from provml_lightning.loggers.lineage.saving import announced, context_of_save, scores_of
 from provml_lightning.loggers.lineage.telling import (
     SOURCE,
+    facts_of,
     tell_data,
     tell_model,
     tell_optimizers,
@@ -83,6 +85,7 @@ class Story:
         self._ends: dict[str, int | None] = {}
         self._epochs: dict[str, float] = {}
         self._origin_is_told = True
+        self._model: object = None
 
     @override
     def __getstate__(self) -> dict[str, Any]:
@@ -102,21 +105,25 @@ class Story:
         run = self._known_run()
         tell_settings(run, trainer, self.parts, self._untold)
         if "model" in self.parts and lightning_rank() == 0:
-            tell_model(run, trainer, module)
+            self._tell_model(trainer, module)
 
     @_quiet
     def begin(self, trainer: Any, context: str) -> None:
-        """Tell that a stage begins, from which checkpoint, and with which data."""
+        """Tell that a stage begins, from which checkpoint, and with which data.
+
+        The loaders of a sanity check are there when the validation in it begins, not before.
+        """
+        run = self._known_run()
         if trainer.sanity_checking and context != SANITY_CHECK:
+            self._tell_data(trainer, SANITY_CHECK)
             return
-        run, is_first = self._known_run(), context not in self._ends
+        is_first = context not in self._ends
         if is_first and "stages" in self.parts:
             run.record(ContextDeclared(time=time.time_ns(), context=context))
         self._ends[context] = None
-        if context != SANITY_CHECK:
+        if is_first and context != SANITY_CHECK:
             self._tell_origin(trainer, context)
-        if is_first and "data" in self.parts:
-            tell_data(run, trainer, context)
+            self._tell_data(trainer, context)
 
     @_quiet
     def end(self, trainer: Any, context: str) -> None:
@@ -237,6 +244,19 @@ class Story:
             self._checkpoints.settle(
                 self._known_run(), trainer.checkpoint_callbacks, context_of_save(trainer)
             )
+
+    @_quiet
+    def _tell_data(self, trainer: Any, context: str) -> None:
+        if "data" in self.parts:
+            tell_data(self._known_run(), trainer, context)
+
+    @_quiet
+    def _tell_model(self, trainer: Any, module: Any) -> None:
+        """Tell what the module is, once for as long as it stays that."""
+        run, facts, layers = self._known_run(), facts_of(trainer, module), model_layers(module)
+        if self._model != (run.opened.uuid, facts, layers):
+            tell_model(run, type(module).__name__, facts, layers)
+            self._model = run.opened.uuid, facts, layers
 
     @_quiet
     def _tell_origin(self, trainer: Any, context: str) -> None:

@@ -11,10 +11,11 @@ from lightning.pytorch import Callback
 
 from provml_lightning.capture.artifacts import write_value
 from provml_lightning.capture.foreign import class_name
-from provml_lightning.capture.torch_objects import described_dataset, model_facts, model_layers
+from provml_lightning.capture.torch_objects import described_dataset, model_facts
 from provml_lightning.domain.context import Context
 from provml_lightning.domain.names import folder_name
 from provml_lightning.domain.records import Dataset, Model
+from provml_lightning.domain.values import Plain
 from provml_lightning.loggers.lineage.loaders import loaders_of
 from provml_lightning.loggers.lineage.settings import (
     callback_settings,
@@ -27,7 +28,14 @@ from provml_lightning.runtime.active import aimed_at
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.shelf import keep
 
-__all__ = ["SOURCE", "tell_data", "tell_model", "tell_optimizers", "tell_settings"]
+__all__ = [
+    "SOURCE",
+    "facts_of",
+    "tell_data",
+    "tell_model",
+    "tell_optimizers",
+    "tell_settings",
+]
 
 SOURCE = "lightning"
 # Strategies that leave a rank a piece of each parameter: what it can count is not the model.
@@ -68,19 +76,23 @@ def tell_data(run: Run, trainer: Any, context: str) -> None:
         )
 
 
-def tell_model(run: Run, trainer: Any, module: Any) -> None:
-    """Tell what a module is made of: its numbers, and its layers in a file."""
+def facts_of(trainer: Any, module: Any) -> dict[str, Plain]:
+    """Return the numbers of a module as far as this rank can count them."""
     facts = model_facts(module)
     facts.pop("training", None)  # whether it trains is the stage's, not the model's
     if type(trainer.strategy).__name__.startswith(_SHARDED):
-        facts = {"class": facts["class"], "sharded": True}
-    name = type(module).__name__
+        return {"class": facts["class"], "sharded": True}
+    return facts
+
+
+def tell_model(run: Run, name: str, facts: dict[str, Plain], layers: list[dict[str, Any]]) -> None:
+    """Tell what a module is made of: its numbers, and its layers in a file."""
     described = Model(
         time=time.time_ns(), name=name, source=SOURCE, is_input=True, attributes=facts
     )
     stem = folder_name(name)
     with aimed_at(run):
         keep(
-            lambda folder: [write_value(model_layers(module), folder / stem, f"{stem}_layers")],
+            lambda folder: [write_value(layers, folder / stem, f"{stem}_layers")],
             lambda stored: replace(described, layers=stored[0]),
         )
