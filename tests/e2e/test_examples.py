@@ -60,7 +60,9 @@ def versions_of(run: Path) -> list[tuple[str, str]]:
 
 
 def rows_of(run: Path) -> dict[tuple[str, str], int]:
+    """Return the rows of each metric that the example logged."""
     metrics = prov4ml.list_metrics(run)
+    metrics = metrics[metrics["source"] != "lightning"]
     return {(row.label, row.context): row.rows for row in metrics.itertuples()}
 
 

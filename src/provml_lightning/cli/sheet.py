@@ -14,7 +14,7 @@ from provml_lightning.cli.standing import advice, status_text
 from provml_lightning.cli.tables import Row, print_table
 from provml_lightning.cli.terminal import console, more, shown, title
 from provml_lightning.query.files import FileFacts
-from provml_lightning.query.overview import CostFacts, ItemFacts, RunOverview
+from provml_lightning.query.overview import CostFacts, ItemFacts, ParameterFacts, RunOverview
 from provml_lightning.query.summaries import MetricFacts
 
 __all__ = ["print_sheet"]
@@ -32,7 +32,7 @@ def print_sheet(overview: RunOverview, longest: int | None) -> None:
     """
     out = console()
     _print_header(out, overview)
-    _section(out, "Parameters", overview.parameters, _PARAMETER, longest)
+    _print_parameters(out, overview.parameters, longest)
     _print_metrics(out, overview.metrics, longest)
     _section(out, "Data sets", overview.datasets, _DATASET, longest)
     _section(out, "Models", overview.models, _MODEL, longest)
@@ -125,6 +125,18 @@ def _fact(one: ItemFacts, name: str) -> str:
     return count(value) if isinstance(value, int) else ABSENT if value is None else str(value)
 
 
+def _print_parameters(
+    out: Console, parameters: Sequence[ParameterFacts], longest: int | None
+) -> None:
+    """Print what the user set; of what a library tells of itself, how much there is."""
+    own = [one for one in parameters if one.source is None]
+    _section(out, "Parameters", own, _PARAMETER, longest)
+    for source in dict.fromkeys(one.source for one in parameters if one.source is not None):
+        told = [one for one in parameters if one.source == source]
+        few = None if longest is None else 0
+        _section(out, f"Settings of {shown(source)}", told, _PARAMETER, few)
+
+
 def _print_metrics(out: Console, metrics: Sequence[MetricFacts], longest: int | None) -> None:
     ordered = sorted(metrics, key=lambda one: one.context or "")
     for context, group in groupby(ordered, key=lambda one: one.context):
@@ -152,6 +164,7 @@ def _section(
         {name: value(one) for name, value in columns.items()} for one in items[:longest]
     ]
     out.print(title(name, amount or len(items)))
-    print_table(rows)
+    if rows:
+        print_table(rows)
     if len(items) > len(rows):
         out.print(more(len(items) - len(rows)))

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from provml_lightning.exporters.statements import (
+    SETTING,
     Element,
     Relation,
     Statements,
@@ -28,7 +29,8 @@ def fold(statements: Statements, *, alike: int, largest: int) -> Statements:
     """Return the statements with like elements folded into one that counts them.
 
     A chain of derivations keeps its first, its last and its best element. Of other elements that
-    are of one type and related to the same things in the same way, the first ``alike`` - 1 stay.
+    are of one type and related to the same things in the same way, the first ``alike`` - 1 stay;
+    of what a library tells of its own settings, none.
 
     Args:
         statements: What a document states.
@@ -125,11 +127,11 @@ def _fold_families(statements: Statements, alike: int) -> Iterator[tuple[str, st
     for one in statements.relations:
         ties[one.source].add((one.kind, "to", standing[one.target]))
         ties[one.target].add((one.kind, "from", standing[one.source]))
-    groups: dict[Hashable, list[str]] = defaultdict(list)
+    groups: dict[tuple[Hashable, ...], list[str]] = defaultdict(list)
     for key, element in statements.elements.items():
         groups[element.family, element.bundle, frozenset(ties[key])].append(key)
-    for group in groups.values():
-        yield from _drawn_as_one(group, alike)
+    for (family, *_), group in groups.items():
+        yield from _drawn_as_one(group, 1 if family == SETTING else alike)
 
 
 def _drawn_as_one(group: Sequence[str], alike: int) -> Iterable[tuple[str, str]]:

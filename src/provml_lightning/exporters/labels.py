@@ -6,7 +6,7 @@ import html
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from provml_lightning.exporters.statements import literal_text, local_part
+from provml_lightning.exporters.statements import SETTING, literal_text, local_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +40,7 @@ _SEVERAL = {
     "ModelVersion": "model versions",
     "Person": "people",
     "Process": "processes",
+    "Setting": "settings",
 }
 _KINDS = {"entity": "entities", "activity": "activities", "agent": "agents"}
 
@@ -65,7 +66,8 @@ def quoted(text: str) -> str:
 def _several(element: Element) -> str:
     kind, name = element.family
     noun = _SEVERAL.get(name) or f"{_KINDS[kind]}{f' ({name})' if name else ''}"
-    return f"{element.count:,} more {noun}".replace(",", " ")
+    more = "" if element.family == SETTING else "more "
+    return f"{element.count:,}".replace(",", " ") + f" {more}{noun}"
 
 
 def _name(element: Element) -> str:

@@ -8,7 +8,18 @@ from typing import Any
 
 from provml_lightning.errors import MalformedDocumentError
 
-__all__ = ["Element", "Relation", "Statements", "literal_text", "local_part", "read_statements"]
+__all__ = [
+    "SETTING",
+    "Element",
+    "Relation",
+    "Statements",
+    "literal_text",
+    "local_part",
+    "read_statements",
+]
+
+# The family of what a library tells of its own settings.
+SETTING = ("entity", "Setting")
 
 # What a relation's arrow leaves and what it points to, and of which kind each is.
 # Source: PROV-JSON 3, PROV-DM 5; the arrow points from the later thing to the earlier one.
@@ -61,8 +72,13 @@ class Element:
 
     @property
     def family(self) -> tuple[str, str]:
-        """Elements of one family are alike: the same kind and the same most specific type."""
-        return self.kind, self.types[-1] if self.types else ""
+        """Elements of one family are alike: the same kind and the same most specific type.
+
+        A parameter that a library told of itself is none of the user's.
+        """
+        name = self.types[-1] if self.types else ""
+        is_setting = name == "HyperParameter" and "yprov:source" in self.attributes
+        return SETTING if is_setting else (self.kind, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,11 @@ _NO_THINGS = ("provml:Metric", "provml:MetricsFile", "provml:Experiment", "provm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterFacts:
-    """A parameter and every value that it had, in order."""
+    """A parameter and every value that it had, in order; ``source`` told it, None for the user."""
 
     name: str
     context: str | None
+    source: str | None
     values: tuple[Any, ...]
 
 
@@ -168,13 +169,14 @@ def _error(told: Mapping[str, Any]) -> str | None:
 
 def _parameters(document: Document, runs: set[str]) -> Iterable[ParameterFacts]:
     dialect = document.dialect
-    values: dict[tuple[str, str | None], list[Any]] = {}
+    values: dict[tuple[str, str | None, str | None], list[Any]] = {}
     for element in document.of_kind("entity"):
         if dialect.is_parameter(element):
-            key = dialect.label_of(element), _context(document, element, runs)
+            place = _context(document, element, runs), dialect.source_of(element)
+            key = dialect.label_of(element), *place
             values.setdefault(key, []).append(unwrap(element.attributes[dialect.value]))
-    for (name, context), told in values.items():
-        yield ParameterFacts(name=name, context=context, values=tuple(told))
+    for (name, context, source), told in values.items():
+        yield ParameterFacts(name=name, context=context, source=source, values=tuple(told))
 
 
 def _items(document: Document, runs: set[str]) -> dict[str, tuple[ItemFacts, ...]]:

@@ -42,7 +42,9 @@ def test_json_holds_the_same_facts(prov4ml: Command, finished: Path) -> None:
 
     assert told["status"] == "completed"
     assert told["experiment"] == "digits"
-    assert told["parameters"] == [{"name": "lr", "context": None, "values": [0.1, 0.01]}]
+    assert told["parameters"] == [
+        {"name": "lr", "context": None, "source": None, "values": [0.1, 0.01]}
+    ]
     loss, hostile = sorted(told["metrics"], key=lambda one: one["context"])
     assert (loss["name"], loss["rows"], loss["last"], loss["min"]) == ("loss", 3, 1.0, 0.5)
     assert hostile["name"] == "[bold]x\x1b[31m\r\n:smile:"
@@ -62,6 +64,23 @@ def test_long_lists_are_cut_and_say_so(prov4ml: Command, tmp_path: Path) -> None
     assert "p31" not in cut
     assert "p31" in whole
     assert "more (--all)" not in whole
+
+
+def test_what_a_library_tells_of_itself_does_not_hide_what_the_user_set(
+    prov4ml: Command, tmp_path: Path
+) -> None:
+    with library.start_run("told", provenance_save_dir=tmp_path):
+        for number in range(32):
+            library.log_param(f"trainer/{number}", number, source="lightning")
+        library.log_param("lr", 0.5)
+
+    cut = prov4ml("show", tmp_path / "told_0").output
+    whole = prov4ml("show", tmp_path / "told_0", "--all").output
+
+    assert "Parameters  1\n" in cut
+    assert "Settings of lightning  32\n" in cut
+    assert "trainer/0" not in cut
+    assert "trainer/31" in whole
 
 
 def test_a_running_run_says_that_it_is(prov4ml: Command, tmp_path: Path) -> None:

@@ -226,6 +226,19 @@ def test_ten_thousand_parameters_and_metrics_are_few_nodes(
     ]
 
 
+def test_what_a_library_sets_is_one_node_beside_what_the_user_set(
+    small: dict[str, Any], parsed: Parse
+) -> None:
+    for number in range(3):
+        setting = {**small["entity"]["param/~~/lr"], "yprov:source": "lightning"}
+        small["entity"][f"param/~~/{number}"] = setting
+        used = {"prov:activity": "run/digits_0", "prov:entity": f"param/~~/{number}"}
+        small["used"][f"_:setting{number}"] = used
+    drawn = [label for label, _ in labels(parsed(graph_from_document(small))).values()]
+    assert [label for label in drawn if "settings" in label] == ["3 settings"]
+    assert "lr|0.001" in drawn
+
+
 def test_what_is_folded_keeps_its_relations(
     large: Callable[[int], dict[str, Any]], parsed: Parse
 ) -> None:
