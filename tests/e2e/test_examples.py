@@ -56,7 +56,8 @@ def document_of(run: Path) -> dict[str, Any]:
 def versions_of(run: Path) -> list[tuple[str, str]]:
     """Return the chain of model versions, each with the one before."""
     derived = document_of(run)["wasDerivedFrom"].values()
-    return sorted((link["prov:generatedEntity"], link["prov:usedEntity"]) for link in derived)
+    links = ((link["prov:generatedEntity"], link["prov:usedEntity"]) for link in derived)
+    return sorted(link for link in links if all(end.startswith("version/") for end in link))
 
 
 def rows_of(run: Path) -> dict[tuple[str, str], int]:
