@@ -1,0 +1,151 @@
+"""Nothing that goes wrong while a Trainer is watched reaches its loop."""
+
+from __future__ import annotations
+
+import json
+import math
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from torch.utils.data import DataLoader, TensorDataset
+
+import prov4ml
+from provml_lightning.errors import RecordDroppedWarning, RecordError
+from provml_lightning.loggers.lineage.checkpoints import Checkpoints
+from provml_lightning.loggers.lineage.watcher import Lineage
+from tests.training import BATCHES, Digits, digits, trainer
+
+STORY = "provml_lightning.loggers.lineage.story"
+FAULTS = {
+    "tell_settings": f"{STORY}.tell_settings",
+    "facts_of": f"{STORY}.facts_of",
+    "tell_model": f"{STORY}.tell_model",
+    "tell_data": f"{STORY}.tell_data",
+    "tell_optimizers": f"{STORY}.tell_optimizers",
+    "announced": f"{STORY}.announced",
+    "scores_of": f"{STORY}.scores_of",
+    "context_of_save": f"{STORY}.context_of_save",
+    "time": f"{STORY}.time.perf_counter",
+    **{
+        f"checkpoints: {name}": f"{STORY}.Checkpoints.{name}"
+        for name in ("expect", "saved", "settle", "finish", "use")
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(7)
+
+
+def fail(*_: Any, **__: Any) -> Any:
+    raise OSError("the disk is on fire")
+
+
+def train(logger: Any) -> None:
+    """Train, resume and test, with checkpoints: so that all that is watched happens."""
+    keeper = ModelCheckpoint(monitor="val_loss", save_top_k=1)
+    teacher = trainer(logger, max_epochs=2, enable_checkpointing=True, callbacks=[keeper])
+    model = Digits()
+    teacher.fit(model, digits(), digits())
+    teacher.test(model, digits(), ckpt_path=keeper.best_model_path, verbose=False)
+    assert teacher.global_step == 2 * BATCHES
+    assert teacher.state.finished
+
+
+@pytest.mark.filterwarnings("ignore::provml_lightning.errors.RecordDroppedWarning")
+@pytest.mark.parametrize("place", FAULTS.values(), ids=FAULTS)
+def test_a_fault_anywhere_is_a_note_and_the_training_goes_on(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger = prov4ml.ProvMLLogger()
+    monkeypatch.setattr(place, fail)
+    train(logger)
+    prov4ml.end_run()
+
+    told = Path(logger.log_dir, "prov_version_0.json").read_text()
+    assert "the disk is on fire" in told
+    assert json.loads(Path(logger.log_dir, "run.json").read_text())["status"] == "completed"
+    assert len(prov4ml.get_metric(logger.log_dir, "loss")) == 2 * BATCHES
+
+
+def test_a_fault_is_one_warning_however_often_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Checkpoints, "settle", fail)
+    with pytest.warns(RecordDroppedWarning, match="the disk is on fire") as caught:
+        trainer(prov4ml.ProvMLLogger(), max_epochs=5).fit(Digits(), digits(), digits())
+    hooks = [str(one.message) for one in caught if "on fire" in str(one.message)]
+    assert len(hooks) == len(set(hooks))
+
+
+def test_a_strict_logger_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{STORY}.tell_data", fail)
+    with pytest.raises(RecordError, match="on fire"):
+        trainer(prov4ml.ProvMLLogger(strict=True)).fit(Digits(), digits(), digits())
+
+
+class Prickly(Callback):
+    """Raises at every question that is not a hook."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"nobody asks for {name}")
+
+
+class Endless(TensorDataset):
+    def __len__(self) -> int:
+        return 16
+
+    @property
+    def transform(self) -> Any:
+        raise RuntimeError("no transform")
+
+    @property
+    def data(self) -> Any:
+        raise RuntimeError("no data")
+
+
+class Odd(Digits):
+    @property
+    def unreadable(self) -> Any:
+        raise RuntimeError("no such thing")
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        optimizer = super().configure_optimizers()
+        optimizer.param_groups[0]["weird"] = object()
+        optimizer.param_groups[0][3] = float("nan")
+        return optimizer
+
+
+def test_odd_objects_of_the_user_are_told_as_far_as_they_go() -> None:
+    logger = prov4ml.ProvMLLogger()
+    data = Endless(torch.rand(16, 64), torch.randint(0, 10, (16,)))
+    teacher = trainer(logger, callbacks=[Prickly()])
+    teacher.fit(Odd(), DataLoader(data, batch_size=8), digits())
+    assert teacher.state.finished
+    told = prov4ml.list_parameters(logger.log_dir)
+    assert told["callback/Prickly"].endswith("test_lineage_faults.Prickly")
+    assert math.isnan(told["optimizer/SGD/3"])
+    assert "optimizer/SGD/weird" not in told
+
+
+def test_the_callback_survives_a_pickle_of_its_trainer_and_is_there_once() -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger, max_epochs=1)
+    model = Digits()
+    teacher.fit(model, digits(), digits())
+    copy = deepcopy(teacher)  # through __getstate__, as a pickle
+    copy.fit_loop.max_epochs = 2
+    copy.fit(copy.lightning_module or Digits(), digits(), digits())
+    assert sum(isinstance(one, Lineage) for one in copy.callbacks) == 1
+
+
+def test_a_trainer_that_only_tries_writes_nothing() -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger, fast_dev_run=True)
+    teacher.fit(Digits(), digits(), digits())
+    assert not Path("prov").exists()
+    assert not any(isinstance(one, Lineage) for one in teacher.callbacks)
