@@ -132,6 +132,7 @@ class ProvMLLogger(VersionedLogger):
             strict=strict,
         )
         super().__init__(name or "", version, settings)
+        _stand_for_csv_logger_of_pytorch_lightning()
         self._prefix = prefix
         self._trainer: weakref.ref[Any] | None = None
         story = Story(chosen_parts(lineage), self._opened, Lineage)
@@ -235,3 +236,13 @@ class ProvMLLogger(VersionedLogger):
 # save_dir for every other class (lightning 2.6.6). There LightningCLI writes config.yaml, which a
 # second run would then find in the way. A virtual subclass inherits nothing else.
 CSVLogger.register(ProvMLLogger)
+
+
+def _stand_for_csv_logger_of_pytorch_lightning() -> None:
+    """Do the same for the Trainer of the package pytorch_lightning, which has classes of its own.
+
+    It is never imported here: who trains with it has done so before he builds a logger.
+    """
+    loggers = sys.modules.get("pytorch_lightning.loggers")
+    if loggers is not None:
+        loggers.CSVLogger.register(ProvMLLogger)

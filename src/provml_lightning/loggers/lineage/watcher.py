@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lightning.pytorch import Callback
-from lightning.pytorch.callbacks import BatchSizeFinder, LearningRateFinder
 from typing_extensions import override
 
 from provml_lightning.domain.context import PREDICTION, Context
@@ -55,7 +54,7 @@ class Lineage(Callback):
         others = trainer.callbacks
         if any(one is self for one in others):
             return
-        place = sum(isinstance(one, (BatchSizeFinder, LearningRateFinder)) for one in others)
+        place = sum(map(_is_search, others))
         trainer.callbacks = [*others[:place], self, *others[place:]]
 
     @override
@@ -142,3 +141,9 @@ class Lineage(Callback):
     @override
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         self.story.end_all(trainer)
+
+
+def _is_search(callback: Any) -> bool:
+    """Tell whether a callback searches for settings; pytorch_lightning has classes of its own."""
+    names = {kind.__name__ for kind in type(callback).__mro__}
+    return not names.isdisjoint({"BatchSizeFinder", "LearningRateFinder"})
