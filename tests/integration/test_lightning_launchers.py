@@ -1,0 +1,174 @@
+"""Real processes under each way of starting them: one run, and what each rank did in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+import pytest
+
+import prov4ml
+
+HERE = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(500)
+
+PROGRAM = """
+import os, sys
+import torch
+import prov4ml
+from lightning.pytorch.callbacks import ModelCheckpoint
+from tests.training import Digits, digits, trainer
+
+torch.set_num_threads(1)
+every, devices, way = sys.argv[1] == "every", int(sys.argv[2]), sys.argv[3]
+
+
+class Ranked(Digits):
+    def training_step(self, batch, batch_idx):
+        if way == "dying" and self.global_rank == 1 and self.current_epoch == 1:
+            os._exit(3)
+        self.log("rank", float(self.global_rank))
+        return super().training_step(batch)
+
+
+if __name__ == "__main__":
+    logger = prov4ml.ProvMLLogger("ranks", collect_all_processes=every)
+    keeper = ModelCheckpoint(monitor="val_loss", save_top_k=1, save_last=True)
+    teacher = trainer(
+        logger, devices=devices, enable_checkpointing=True, callbacks=[keeper],
+        strategy="ddp_fork" if way == "fork" else "ddp", max_epochs=2,
+    )
+    teacher.fit(Ranked(), digits(), digits())
+"""
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{HERE / 'src'}:{HERE}", **more}
+
+
+def free_port() -> str:
+    with socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def launch(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    program = folder / "program.py"
+    program.write_text(PROGRAM)
+    (*before, which, devices, way) = arguments
+    command = [sys.executable, "-W", "ignore", *before, str(program), which, devices, way]
+    return subprocess.run(
+        command, cwd=folder, env=environment(**more), check=False, capture_output=True, text=True
+    )
+
+
+def the_run(folder: Path) -> Path:
+    (run,) = prov4ml.list_runs_in_proj(folder / "prov")
+    assert run == folder / "prov/ranks/version_0"
+    return run
+
+
+def document(run: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((run / "prov_version_0.json").read_text())
+    return read
+
+
+def versions(told: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in told["entity"].values() if "provml:version" in one]
+
+
+def assert_the_story_is_told_once(run: Path, ranks: int) -> None:
+    told = document(run)
+    assert {"context/Training", "context/Validation"} <= told["activity"].keys()
+    made = versions(told)
+    assert sorted(one["provml:epoch"] for one in made) == [0, 0, 1, 1]
+    assert [one["dcterms:identifier"] for one in made if one.get("provml:is_last")] == [
+        "checkpoints/last.ckpt"
+    ]
+    parameters = prov4ml.list_parameters(run)
+    assert parameters["trainer/world_size"] == parameters["trainer/num_devices"] == ranks
+    replicas = {
+        one["provml:distributed_replicas"]
+        for one in told["entity"].values()
+        if one.get("prov:label") == "train"
+    }
+    assert replicas == {ranks}
+
+
+def test_processes_that_a_notebook_forks_leave_one_run(tmp_path: Path) -> None:
+    ended = launch(tmp_path, "zero", "2", "fork")
+    assert ended.returncode == 0, ended.stderr
+    run = the_run(tmp_path)
+    assert prov4ml.get_metric(run, "rank")["value"].unique().tolist() == [0.0]
+    assert prov4ml.get_parameter(run, "ranks_0", "status") == "completed"
+    assert_the_story_is_told_once(run, 2)
+
+
+def test_four_processes_of_torchrun_are_all_in_one_run(tmp_path: Path) -> None:
+    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node=4", f"--master-port={free_port()}")
+    ended = launch(tmp_path, *torchrun, "every", "4", "torchrun")
+    assert ended.returncode == 0, ended.stderr
+    run = the_run(tmp_path)
+    values = prov4ml.get_metric(run, "rank")
+    assert values.groupby("rank")["value"].unique().map(list).to_dict() == {
+        rank: [float(rank)] for rank in range(4)
+    }
+    agents = document(run)["agent"].values()
+    assert sorted({one["provml:rank"] for one in agents if "provml:rank" in one}) == [0, 1, 2, 3]
+    epochs = prov4ml.get_metric(run, "epoch_time", "Training")
+    assert epochs.groupby("rank")["epoch"].apply(list).to_dict() == {
+        rank: [0, 1] for rank in range(4)
+    }
+    parts = {
+        one.get("provml:distributed_rank")
+        for one in document(run)["entity"].values()
+        if one.get("prov:label") == "train"
+    }
+    assert parts == {0, 1, 2, 3}
+    assert_the_story_is_told_once(run, 4)
+
+
+def test_tasks_of_slurm_are_all_in_one_run(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    shared = {
+        "SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "digits", "SLURM_NTASKS": "2",
+        "SLURM_NTASKS_PER_NODE": "2", "SLURM_NNODES": "1", "SLURM_NODEID": "0",
+        "SLURM_JOB_NUM_NODES": "1", "SLURM_NODELIST": "localhost",
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(),
+    }  # fmt: skip
+    command = [sys.executable, "-W", "ignore", "program.py", "every", "2", "slurm"]
+    with ExitStack() as stack:
+        tasks = [
+            stack.enter_context(
+                subprocess.Popen(
+                    command,
+                    cwd=tmp_path,
+                    env=environment(**shared, SLURM_PROCID=rank, SLURM_LOCALID=rank),
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for rank in ("0", "1")
+        ]
+        said = [task.communicate()[1] for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], said
+    run = the_run(tmp_path)
+    values = prov4ml.get_metric(run, "rank")
+    assert values.groupby("rank")["value"].unique().map(list).to_dict() == {0: [0.0], 1: [1.0]}
+    assert_the_story_is_told_once(run, 2)
+
+
+def test_a_rank_that_dies_leaves_what_it_logged_and_holds_nobody_up(tmp_path: Path) -> None:
+    ended = launch(tmp_path, "every", "2", "dying")
+    assert ended.returncode != 0
+    run = the_run(tmp_path)
+    values = prov4ml.get_metric(run, "rank")
+    assert set(values["rank"]) == {0, 1}
+    assert len(values[values["rank"] == 1]) == 2  # the batches of the epoch before
+    assert versions(document(run))
