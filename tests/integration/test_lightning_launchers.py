@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -19,7 +20,7 @@ HERE = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(500)
 
 PROGRAM = """
-import os, sys
+import os, sys, time
 import torch
 import prov4ml
 from lightning.pytorch.callbacks import ModelCheckpoint
@@ -45,6 +46,12 @@ if __name__ == "__main__":
         strategy="ddp_fork" if way == "fork" else "ddp", max_epochs=2,
     )
     teacher.fit(Ranked(), digits(), digits())
+    if way == "endless" and teacher.global_rank == 1:
+        logger.log_metrics({"late": 1.0}, 0)
+        open("logged", "x").close()
+        time.sleep(300)
+    while way == "endless" and not os.path.exists("logged"):
+        time.sleep(0.01)
 """
 
 
@@ -172,3 +179,22 @@ def test_a_rank_that_dies_leaves_what_it_logged_and_holds_nobody_up(tmp_path: Pa
     assert set(values["rank"]) == {0, 1}
     assert len(values[values["rank"] == 1]) == 2  # the batches of the epoch before
     assert versions(document(run))
+    assert prov4ml.get_parameter(run, "ranks_0", "status") != "completed"
+
+
+def test_a_rank_that_never_ends_is_waited_for_some_seconds_and_noted(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-W", "ignore", "program.py", "every", "2", "endless"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), start_new_session=True
+    ) as process:
+        try:
+            assert process.wait(200) == 0
+            run = the_run(tmp_path)
+            told = document(run)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)  # the rank that sleeps
+    assert prov4ml.get_parameter(run, "ranks_0", "status") == "completed"
+    assert "rank 1 had not ended when the run did" in json.dumps(told)
+    assert set(prov4ml.get_metric(run, "rank")["rank"]) == {0, 1}
+    assert prov4ml.get_metric(run, "late")["rank"].tolist() == [1]

@@ -179,7 +179,7 @@ class Run(Block, Values):
         if self.is_open:
             self.contributors.ask(closing=True)
             if self.compiles and (note := await_ranks(self.layout, self.rank, self._ranks)):
-                self.mention(note)
+                self.record(note)  # also where no file is open, since the last part ended
         with self._lock:
             if self._closed:
                 return
