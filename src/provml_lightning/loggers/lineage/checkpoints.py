@@ -114,7 +114,7 @@ class Checkpoints:
         known = self._kept.get(place.shown)
         if known is not None:
             known.last = now
-        if known is not None or (place.is_inside and has_version(run.layout, place.shown)):
+        if known is not None or has_version(run.layout, place.shown):
             told = FileUsed(time=now, path=place.shown, context=saving.context, source=_SOURCE)
             run.record(told)
             return
@@ -122,7 +122,7 @@ class Checkpoints:
             return
         version = replace(_version(saving, place, mark, now), is_input=True)
         self._tell(run, saving.path, place, mark, version)
-        origin = None if place.is_inside else origin_of(place.path)
+        origin = None if place.is_inside else origin_of(place.path, run.directory)
         if origin is not None:
             run.record(
                 Continued(

@@ -19,7 +19,7 @@ class Reader:
     def __init__(self) -> None:
         self._waiting: deque[tuple[Place, Mark]] = deque()
         self._read: deque[tuple[StoredFile, Mark]] = deque()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal may come while it is held
         self._thread: threading.Thread | None = None
 
     @property
