@@ -715,6 +715,7 @@ logger:
     save_dir: here
     metrics_file_type: csv
     use_compressor: false
+    lineage: [stages, checkpoints]
 """
 
 

@@ -48,7 +48,12 @@ def _launch(folder: Path, workers: str, how: str) -> list[Path]:
         subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(rank), workers, how, str(folder / "store")],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(HERE), **launcher, "RANK": str(rank)},
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{HERE / 'src'}:{HERE}",
+                **launcher,
+                "RANK": str(rank),
+            },
             stderr=subprocess.PIPE,
             text=True,
         )

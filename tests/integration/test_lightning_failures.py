@@ -172,7 +172,7 @@ def test_sigterm_is_an_interrupted_run() -> None:
 @contextmanager
 def _started(program: str, *before: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [*before, sys.executable, "-W", "ignore", "-c", program]
-    environment = {"PYTHONPATH": str(HERE), "PATH": os.defpath}
+    environment = {"PYTHONPATH": f"{HERE / 'src'}:{HERE}", "PATH": os.defpath}
     with subprocess.Popen(command, env=environment) as process:
         try:
             yield process

@@ -61,7 +61,7 @@ def _launch(folder: Path, strategy: str) -> str:
     program = folder / "program.py"
     program.write_text(PROGRAM)
     command = [sys.executable, "-W", "ignore", str(program), strategy]
-    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    environment = {**os.environ, "PYTHONPATH": f"{HERE / 'src'}:{HERE}"}
     ended = subprocess.run(
         command, cwd=folder, env=environment, check=False, capture_output=True, text=True
     )
@@ -122,6 +122,11 @@ def test_both_ranks_name_the_same_folder_and_the_other_has_a_dummy(trained: Path
 def test_checkpoints_lie_inside_the_run(trained: Path) -> None:
     run = trained / "prov/lightning_logs/version_0"
     assert [path.name for path in (run / "checkpoints").iterdir()] == ["epoch=1-step=4.ckpt"]
+    told = json.loads((run / "prov_version_0.json").read_text())
+    made = {key: one for key, one in told["entity"].items() if "provml:version" in one}
+    assert [one["provml:epoch"] for one in made.values()] == [0, 1]
+    gone = [one["prov:entity"] for one in told["wasInvalidatedBy"].values()]
+    assert gone == [next(iter(made))]
 
 
 def test_the_process_that_only_spawned_opens_no_run(trained: Path) -> None:
