@@ -18,6 +18,7 @@ nox.options.sessions = [
     "conformance",
     "integration",
     "e2e",
+    "itwinai",
 ]
 
 BIN = Path(sys.executable).parent
