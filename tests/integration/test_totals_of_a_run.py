@@ -32,6 +32,31 @@ for step in range(3):
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
+PART = """
+import os, signal, sys, time
+import prov4ml
+prov4ml.start_run("parts", provenance_save_dir=sys.argv[1], use_run_id=0, carbon_intensity=360)
+prov4ml.log_carbon_metrics("Training", 0)
+if sys.argv[2] == "ends":
+    prov4ml.end_run()
+else:
+    for step in range(1, 4):
+        time.sleep(0.2)
+        prov4ml.log_carbon_metrics("Training", step)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+SAVED = """
+import os, signal, sys, time
+import prov4ml
+run = prov4ml.start_run("saved", provenance_save_dir=sys.argv[1])
+prov4ml.log_carbon_metrics("Training", 0)
+run.snapshot()
+time.sleep(0.5)
+prov4ml.log_carbon_metrics("Training", 1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
 RANKED = """
 import sys, time
 import prov4ml
@@ -160,6 +185,41 @@ def test_a_killed_run_has_the_sums_of_what_it_had_logged(tmp_path: Path) -> None
     assert of(folder, "killed_0")["total_energy"] == pytest.approx(sum(parts))
     assert of(folder, "killed_0")["total_emissions"] == pytest.approx(sum(parts) * 0.0001)
     assert of(folder, "Training")["energy"] == pytest.approx(parts[0])
+
+
+@pytest.mark.filterwarnings("ignore::provml_lightning.errors.IncompleteRunWarning")
+def test_a_run_that_is_killed_after_it_was_resumed_has_the_costs_of_both_parts(
+    tmp_path: Path,
+) -> None:
+    for how in ("ends", "dies"):
+        program = [sys.executable, "-W", "ignore", "-c", PART, str(tmp_path), how]
+        subprocess.run(program, check=False, timeout=100)
+
+    folder = tmp_path / "parts_0"
+    run, logged = of(folder, "parts_0"), summed(folder, "energy_consumed", "Training")
+    assert logged > 0
+    assert run["total_energy"] >= logged
+    assert run["total_emissions"] == pytest.approx(run["total_energy"] * 0.0001)
+
+
+@pytest.mark.filterwarnings("ignore::provml_lightning.errors.IncompleteRunWarning")
+def test_what_is_logged_after_a_snapshot_is_in_the_total_of_a_killed_run(tmp_path: Path) -> None:
+    program = [sys.executable, "-W", "ignore", "-c", SAVED, str(tmp_path)]
+    assert subprocess.run(program, check=False, timeout=100).returncode == -signal.SIGKILL
+
+    folder = tmp_path / "saved_0"
+    logged = summed(folder, "energy_consumed", "Training")
+    assert of(folder, "saved_0")["total_energy"] == pytest.approx(logged)
+    assert of(folder, "Training")["energy"] == pytest.approx(logged)
+    assert "threads" in of(folder, "saved_0")["cpu_hardware"]
+
+
+def test_numbers_that_imitate_ours_but_not_their_units_are_no_cost(tmp_path: Path) -> None:
+    folder = tmp_path / "prov" / "costs_0"
+    with prov4ml.start_run("costs"):
+        prov4ml.log_metric("energy_consumed", 1e9, "Training", source="carbon:rapl")
+        prov4ml.log_metric("cpu_energy", 1e9, "Training", source="rapl")
+    assert of(folder, "Training") == {}
 
 
 def test_two_ranks_of_a_machine_add_up_to_one_machine(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """The sum of a quantity over a context, or over the run.
+    """The sum of a quantity over a context, as far as one sampler's time goes.
 
     Attributes:
         quantity: What it is, such as ``energy``.
@@ -44,6 +44,9 @@ class Total:
         amount: In the unit.
         unit: Unit of the amount.
         source: Where the added values are from.
+        rank: Whose process logged them.
+        since: When the sampler started, which was that process's latest then [ns]; 0: there was
+            none.
     """
 
     quantity: str
@@ -51,3 +54,5 @@ class Total:
     amount: float
     unit: str
     source: str
+    rank: int = 0
+    since: int = 0

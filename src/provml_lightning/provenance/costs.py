@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from provml_lightning.domain.catalogue import OF_CARBON
 from provml_lightning.domain.measured import Measured
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from provml_lightning.domain.measured import Total
     from provml_lightning.domain.reading import RunContents
     from provml_lightning.domain.values import Plain
 
+    # A process's rank, and when its sampler started [ns]
+    _Sampler = tuple[int, int]
+    _Name = tuple[str, _Sampler]
+
 __all__ = ["context_costs", "run_costs"]
+
+_Key = TypeVar("_Key")
+_SURELY = 1 + 1e-9  # more than the rounding of sums
 
 
 class _Amount(NamedTuple):
@@ -26,62 +34,82 @@ class _Amount(NamedTuple):
 def context_costs(contents: RunContents, context: str | None) -> dict[str, Plain]:
     """Return the sums over one context, each with its unit and source.
 
-    The names are ``energy``, ``emissions``, ``flops_<metric>``, ``macs_<metric>``.
+    The names are ``energy``, ``emissions``, ``flops_<metric>``, ``macs_<metric>``. Energy is that
+    of ``log_carbon_metrics`` where a context has it, else that of ``log_system_metrics``.
     """
-    amounts = {
-        total.quantity: _Amount(total.amount, total.unit, total.source)
-        for total in contents.totals
-        if total.context == context
-    }
-    return _stated(amounts)
+    told = [total for total in contents.totals if total.context == context]
+    of_carbon = {total.quantity for total in told if _is_of_carbon(total)}
+    chosen = (one for one in told if _is_of_carbon(one) or one.quantity not in of_carbon)
+    return _stated(_added((total.quantity, _amount(total)) for total in chosen))
 
 
 def run_costs(contents: RunContents) -> dict[str, Plain]:
     """Return the sums over the whole run, ``total_…``, and the hardware that was measured.
 
     Energy and emissions are what the samplers of all processes saw from their start to their last
-    word, also between two calls and outside every context. Where no sampler said so, as in a run
-    that was killed, they are the sums of what was logged.
+    word, also between two calls and outside every context. Where more was logged than a sampler
+    said, as in a process that was killed, they are the sums of what was logged.
     """
     words = _last_words(contents)
-    amounts = _logged(contents.totals) | _seen(words)
-    stated = _stated({f"total_{quantity}": amount for quantity, amount in amounts.items()})
-    hardware = _joined_by_name((word.hardware for word in words), "; ")
-    return {**stated, **{f"{name}_hardware": told for name, told in hardware.items()}}
+    logged = _logged(contents.totals)
+    greatest = {name: told for word in words.items() for name, told in _seen(*word)}
+    for name, amount in logged:
+        if name not in greatest or amount.amount > greatest[name].amount * _SURELY:
+            greatest[name] = amount
+    amounts = _added((f"total_{quantity}", told) for (quantity, _), told in greatest.items())
+    hardware = _joined_by_name((word.hardware for word in words.values()), "; ")
+    return {**_stated(amounts), **{f"{name}_hardware": told for name, told in hardware.items()}}
 
 
-def _last_words(contents: RunContents) -> list[Measured]:
+def _last_words(contents: RunContents) -> dict[_Sampler, Measured]:
     """Return what each sampler told last."""
-    last: dict[tuple[int, int], Measured] = {}
+    last: dict[_Sampler, Measured] = {}
     for rank, record in contents.records:
         if isinstance(record, Measured):
             last[rank, record.since] = record
-    return list(last.values())
+    return last
 
 
-def _seen(words: Sequence[Measured]) -> dict[str, _Amount]:
-    joules = [float(value) for word in words for value in word.energies.values()]  # type: ignore[arg-type]
-    if not joules:
-        return {}
-    sources = "+".join(dict.fromkeys(str(one) for word in words for one in word.sources.values()))
-    seen = {"energy": _Amount(sum(joules), "J", sources)}
-    grams = [word.emissions for word in words if word.emissions is not None]
-    if grams:
-        seen["emissions"] = _Amount(sum(grams), "gCO2eq", sources)
-    return seen
+def _seen(sampler: _Sampler, word: Measured) -> Iterator[tuple[_Name, _Amount]]:
+    if not word.energies:
+        return
+    source = "+".join(dict.fromkeys(str(one) for one in word.sources.values()))
+    joules = [float(value) for value in word.energies.values()]  # type: ignore[arg-type]
+    yield ("energy", sampler), _Amount(sum(joules), "J", source)
+    if word.emissions is not None:
+        yield ("emissions", sampler), _Amount(word.emissions, "gCO2eq", source)
 
 
-def _logged(totals: Sequence[Total]) -> dict[str, _Amount]:
-    parts: dict[str, list[Total]] = defaultdict(list)
-    for total in totals:
-        parts[total.quantity].append(total)
+def _logged(totals: Iterable[Total]) -> Iterator[tuple[_Name, _Amount]]:
+    """Return what was logged in each sampler's time, of energy by either call."""
+    parts = _added(
+        ((total.quantity, (total.rank, total.since), _is_of_carbon(total)), _amount(total))
+        for total in totals
+    )
+    for (quantity, sampler, _), amount in parts.items():
+        yield (quantity, sampler), amount
+
+
+def _is_of_carbon(total: Total) -> bool:
+    return total.source.startswith(OF_CARBON)
+
+
+def _amount(total: Total) -> _Amount:
+    return _Amount(total.amount, total.unit, total.source)
+
+
+def _added(told: Iterable[tuple[_Key, _Amount]]) -> dict[_Key, _Amount]:
+    """Return the sums of the amounts of the same key."""
+    parts: dict[_Key, list[_Amount]] = defaultdict(list)
+    for key, amount in told:
+        parts[key].append(amount)
     return {
-        quantity: _Amount(
-            sum(one.amount for one in told),
-            told[0].unit,
-            "+".join(dict.fromkeys(one.source for one in told)),
+        key: _Amount(
+            sum(one.amount for one in amounts),
+            amounts[0].unit,
+            "+".join(dict.fromkeys(part for one in amounts for part in one.source.split("+"))),
         )
-        for quantity, told in parts.items()
+        for key, amounts in parts.items()
     }
 
 

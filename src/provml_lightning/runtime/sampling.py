@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from provml_lightning.domain.records import Record
     from provml_lightning.runtime.active import AnyRun
     from provml_lightning.samplers.system import Value
 
@@ -187,6 +188,8 @@ def _opened(run: Run) -> Sampling:
     facts = run.opened.attributes
     electricity = Electricity() if facts.get("disable_codecarbon") else Electricity.of(facts)
     sampling = Sampling(run.directory, _share(run), electricity, note, silent)
+    # Told now too: of a process that is killed, its hardware, and from when on its values are.
+    _record(run, sampling.measured())
     run.contributors.add(lambda: run.mention(sampling.measured()))
     run.contributors.add(sampling.stop, at_close=True)
     return sampling
@@ -215,8 +218,12 @@ def _device(channel: str) -> str:
 
 
 def _note(run: Run, message: str) -> None:
+    _record(run, Note(time=time.time_ns(), topic=_TOPIC, message=message))
+
+
+def _record(run: Run, record: Record) -> None:
     try:
-        run.record(Note(time=time.time_ns(), topic=_TOPIC, message=message))
+        run.record(record)
     except ProvMLError as failure:  # the run ended meanwhile, or its disk is full
         warn(str(failure), SamplerDroppedWarning)
 

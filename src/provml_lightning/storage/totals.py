@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from provml_lightning.domain.catalogue import CARBON_METRICS, OF_CARBON, SYSTEM_METRICS
-from provml_lightning.domain.measured import Total
+from provml_lightning.domain.measured import Measured, Total
 from provml_lightning.storage.metrics import read_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from provml_lightning.domain.reading import MetricKey, MetricSeries
     from provml_lightning.storage.contents import Ledger
 
+    # A process's rank, and when its sampler started [ns]
+    Sampler = tuple[int, int]
+
 __all__ = ["totals"]
 
 _SYSTEM_ENERGIES = {
-    metric.name: metric.sources for metric in SYSTEM_METRICS if metric.name.endswith("_energy")
+    metric.name: metric for metric in SYSTEM_METRICS if metric.name.endswith("_energy")
 }
 _CARBON = {"energy_consumed": "energy", "emissions": "emissions"}
 _COUNTED = {"FLOP": "flops", "MAC": "macs"}
+_UNITS = {metric.name: metric.unit for metric in CARBON_METRICS}
 _SENSORS = {source for metric in CARBON_METRICS for source in metric.sources}
 
 
 def totals(ledger: Ledger, series: Iterable[MetricSeries]) -> Iterator[Total]:
     """Return the sums over each context of what the library measured there itself.
 
-    Energy is that of ``log_carbon_metrics`` where a context has it, else that of
-    ``log_system_metrics``: both tell the same joules. Each counted metric has a sum of its own.
+    Energy has one of what ``log_carbon_metrics`` kept and one of what ``log_system_metrics`` did:
+    both tell the same joules. Each counted metric has a sum of its own.
     """
-    found = [(_quantity(each), each) for each in series]
-    told = [(quantity, each) for quantity, each in found if quantity]
-    told.sort(key=lambda pair: (pair[1].name.context or "", pair[0]))
-    for (_, quantity), group in groupby(told, key=lambda pair: (pair[1].name.context, pair[0])):
-        yield _total(ledger, quantity, _preferred([each for _, each in group]))
+    begun = _begun(ledger)
+    told = [(key, each) for each in series if (key := _key(each))]
+    told.sort(key=lambda pair: pair[0])
+    for (_, quantity, _), group in groupby(told, key=lambda pair: pair[0]):
+        yield from _totals(ledger, begun, quantity, [each for _, each in group])
+
+
+def _key(series: MetricSeries) -> tuple[str, str, bool] | None:
+    """Return which sum a metric is a part of; None for what is in no sum."""
+    quantity = _quantity(series)
+    source = series.name.source or ""
+    return (series.name.context or "", quantity, source.startswith(OF_CARBON)) if quantity else None
 
 
 def _quantity(series: MetricSeries) -> str | None:
@@ -45,26 +57,60 @@ def _quantity(series: MetricSeries) -> str | None:
         return f"{_COUNTED[series.unit]}_{name}"
     if source.startswith(OF_CARBON) and name in _CARBON:
         parts = source.removeprefix(OF_CARBON).split("+")
-        return _CARBON[name] if _SENSORS.issuperset(parts) else None
-    return "energy" if source in _SYSTEM_ENERGIES.get(name, ()) else None
+        ours = _SENSORS.issuperset(parts) and series.unit == _UNITS[name]
+        return _CARBON[name] if ours else None
+    known = _SYSTEM_ENERGIES.get(name)
+    ours = known is not None and source in known.sources and series.unit == known.unit
+    return "energy" if ours else None
 
 
-def _preferred(series: Sequence[MetricSeries]) -> list[MetricSeries]:
-    sums = [each for each in series if each.name.key in _CARBON]
-    return sums or list(series)
+def _begun(ledger: Ledger) -> Mapping[int, list[int]]:
+    """Return when each rank's samplers started [ns]."""
+    begun: dict[int, set[int]] = defaultdict(set)
+    for journal in ledger.journals:
+        words = (record for record in journal.records if isinstance(record, Measured))
+        begun[journal.writer.rank].update(word.since for word in words)
+    return {rank: sorted(starts) for rank, starts in begun.items()}
 
 
-def _total(ledger: Ledger, quantity: str, series: Sequence[MetricSeries]) -> Total:
-    sources = dict.fromkeys(each.name.source or "" for each in series)
-    return Total(
-        quantity=quantity,
-        context=series[0].name.context,
-        amount=sum(_sum(ledger, each.name) for each in series),
-        unit=series[0].unit or "",
-        source="+".join(sources),
-    )
+def _totals(
+    ledger: Ledger,
+    begun: Mapping[int, list[int]],
+    quantity: str,
+    series: Sequence[MetricSeries],
+) -> Iterator[Total]:
+    amounts: dict[Sampler, float] = defaultdict(float)
+    sources: dict[Sampler, dict[str, None]] = defaultdict(dict)
+    for each in series:
+        for sampler, amount in _sums(ledger, begun, each.name).items():
+            amounts[sampler] += amount
+            sources[sampler][each.name.source or ""] = None
+    for (rank, since), amount in amounts.items():
+        yield Total(
+            quantity=quantity,
+            context=series[0].name.context,
+            amount=amount,
+            unit=series[0].unit or "",
+            source="+".join(sources[rank, since]),
+            rank=rank,
+            since=since,
+        )
 
 
-def _sum(ledger: Ledger, name: MetricKey) -> float:
-    blocks = read_blocks(ledger.layout, name, ledger.sources, ledger.sealed, ledger.form)
-    return float(sum(float(block.value.sum()) for block in blocks))
+def _sums(
+    ledger: Ledger, begun: Mapping[int, list[int]], name: MetricKey
+) -> Mapping[Sampler, float]:
+    """Return what a metric comes to while each sampler was its process's latest."""
+    import numpy as np
+
+    sums: dict[Sampler, float] = defaultdict(float)
+    for block in read_blocks(ledger.layout, name, ledger.sources, ledger.sealed, ledger.form):
+        starts = [0, *begun.get(block.rank, ())]
+        # Times of values are whole microseconds, rounded down.
+        latest = np.searchsorted(np.array(starts[1:], "i8") // 1000 * 1000, block.time, "right")
+        for position in np.unique(latest).tolist():
+            # A user's own number is in it only if it looks like ours; it is not to raise.
+            with np.errstate(all="ignore"):
+                amount = float(block.value[latest == position].sum())
+            sums[block.rank, starts[position]] += amount
+    return sums

@@ -107,3 +107,31 @@ def test_a_context_states_its_sums_and_a_killed_run_the_sums_of_its_contexts(
         "total_flops_model_unit": "FLOP",
         "total_flops_model_source": "flops.meta+flops.real",
     }
+
+
+def test_what_was_logged_after_a_samplers_last_word_is_in_the_runs_total(
+    states: Callable[..., Stated],
+) -> None:
+    def logged(since: int, quantity: str, amount: float, source: str) -> Total:
+        return Total(
+            quantity=quantity, context="Training", amount=amount, unit="J", source=source,
+            rank=0, since=since,
+        )  # fmt: skip
+
+    # The first sampler ended with 120 J, of which 50 J were logged. The second was killed: it had
+    # said 120 J, and both calls tell the same energy, so 900 J are all that is known of it.
+    stated = states(
+        measured(30),
+        measured(50, since=8),
+        series=[metric("loss", "Training")],
+        totals=[
+            logged(7, "energy", 50.0, "rapl"),
+            logged(7, "energy", 50.0, "carbon:rapl"),
+            logged(8, "energy", 800.0, "rapl"),
+            logged(8, "energy", 900.0, "carbon:rapl"),
+            logged(8, "emissions", 2.0, "carbon:rapl"),
+        ],
+    )
+    assert costs(stated, RUN)["total_energy"] == 120.0 + 900.0
+    assert costs(stated, RUN)["total_emissions"] == 0.25 + 2.0
+    assert costs(stated, "context/Training")["energy"] == 50.0 + 900.0
