@@ -31,7 +31,8 @@ prov4ml.end_run()
 FORKING = """
 import os, sys, time
 import prov4ml
-prov4ml.start_run("forked", provenance_save_dir=sys.argv[1])
+prov4ml.start_run("forked", provenance_save_dir=sys.argv[1], use_run_id=0,
+                  collect_all_processes="RANK" in os.environ)
 if sys.argv[2] == "after": prov4ml.log_system_metrics("Training", 0)
 child = os.fork()
 prov4ml.log_system_metrics("Training", 1 if child else 2)
@@ -89,6 +90,17 @@ def test_a_child_does_not_measure_what_its_parent_does(tmp_path: Path, moment: s
     assert parent.returncode == 0, errors
     steps = prov4ml.get_metric(tmp_path / "forked_0", "ram_energy")["step"].tolist()
     assert steps == ([1] if moment == "before" else [0, 1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore::provml_lightning.errors.IncompleteRunWarning")
+def test_a_child_of_another_rank_does_not_either(tmp_path: Path) -> None:
+    # The first rank of a second machine measures that machine.
+    ranks = {"RANK": "1", "LOCAL_RANK": "0", "WORLD_SIZE": "2"}
+    parent = start(FORKING, str(tmp_path), "before", **ranks)
+    _, errors = parent.communicate(timeout=100)
+    assert parent.returncode == 0, errors
+    assert prov4ml.get_metric(tmp_path / "forked_0", "ram_energy")["step"].tolist() == [1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -119,7 +119,7 @@ def _number(name: str, value: Any, least: float) -> float | None:
         return None
     try:
         number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not least <= number < math.inf:
         raise ConfigurationError(f"{name}={value!r} must be a number from {least:g} up")

@@ -97,6 +97,11 @@ class Run(Block, Values):
         return not self._closed
 
     @property
+    def is_forked(self) -> bool:
+        """Tell whether this process was born by fork while the run was open."""
+        return self._forked
+
+    @property
     def compiles(self) -> bool:
         """Tell whether this process writes the documents: the least rank, unless born by fork."""
         return self.rank == min(self._ranks) and not self._forked

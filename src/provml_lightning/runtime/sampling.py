@@ -156,13 +156,11 @@ def sampling_of(run: AnyRun) -> Sampling | None:
     Raises:
         ConfigurationError: A variable of ours is not a number.
     """
-    if not isinstance(run, Run):
-        return None
+    if not isinstance(run, Run) or run.is_forked:
+        return None  # what a process born by fork would measure is its parent's to measure
     found = _SAMPLINGS.get(run)
     if found is not None:
         return found
-    if run.rank == 0 and not run.compiles:
-        return None  # born by fork: what it would measure is its parent's to measure
     with _lock:
         if run not in _SAMPLINGS:
             _SAMPLINGS[run] = _opened(run)

@@ -58,9 +58,11 @@ def _electricity(
 
 def _tables() -> tuple[Any, str]:
     """Return CodeCarbon's data, with its logger kept from the user's terminal."""
-    logging.getLogger("codecarbon").setLevel(logging.CRITICAL)
+    logger = logging.getLogger("codecarbon")
+    logger.setLevel(logging.CRITICAL)
     from codecarbon.input import DataSource
 
+    logger.setLevel(logging.CRITICAL)  # codecarbon 3.3.2, imported, sets what its variable says
     source: Any = DataSource
     return source(), importlib.metadata.version("codecarbon")
 

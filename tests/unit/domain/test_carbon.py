@@ -38,6 +38,7 @@ def test_codecarbons_own_variables_change_nothing() -> None:
         ({"carbon_intensity": -1}, "carbon_intensity=-1 must be a number from 0 up"),
         ({"carbon_intensity": float("nan")}, "carbon_intensity=nan must be a number"),
         ({"carbon_intensity": float("inf")}, "carbon_intensity=inf must be a number"),
+        ({"carbon_intensity": 10**400}, "carbon_intensity=1000"),
         ({"carbon_intensity": "low"}, "carbon_intensity='low' must be a number"),
         ({"country": " "}, "country=' ' must be a text"),
         ({"country": 39}, "country=39 must be a text"),

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -86,3 +89,21 @@ def test_nothing_is_said_on_the_terminal(capfd: pytest.CaptureFixture[str]) -> N
     electricity_of(CarbonSettings(country="US", region="texas"))
     assert capfd.readouterr() == ("", "")
     assert not logging.getLogger("codecarbon").isEnabledFor(logging.ERROR)
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "bogus"])
+def test_codecarbons_own_variables_say_nothing_either(level: str) -> None:
+    script = (
+        "from provml_lightning.domain.carbon import CarbonSettings\n"
+        "from provml_lightning.samplers.grid import electricity_of\n"
+        "electricity_of(CarbonSettings(country='IT'))\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "CODECARBON_LOG_LEVEL": level},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    assert (told.stdout, told.stderr) == ("", "")
