@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from provml_lightning.domain.reading import MetricKey
 from provml_lightning.domain.settings import CompressorType, MetricsType
 from provml_lightning.errors import ConfigurationError, MissingExtraError, UnsupportedFormatError
 from provml_lightning.storage.formats import format_of, open_format
@@ -134,6 +135,18 @@ class TestNetcdf(MetricFormatKit):
             assert group["step"][:].tolist() == [4, None]
             assert group["value"][:].tolist() == [0.5, 2.0]
             assert netCDF4.num2date(group["timestamp"][0], group["timestamp"].units).year == 2026
+
+
+def test_more_text_than_an_arrow_array_holds_is_written_in_parts(tmp_path: Path) -> None:
+    # 31 000 times a name of 70 kB is 2.17 GB, and offsets of 32 bits reach 2.15 GB.
+    name = MetricKey("x" * 70_000, "Training", None)
+    form, path = open_format(MetricsType.PARQUET), tmp_path / "@training.parquet"
+    whole = block(np.arange(31_000), name, unit="J")
+    assert form.write(path, [block([1.0]), whole]) == 31_001
+    found = [each for each in form.scan(path) if each.name == name]
+    assert np.concatenate([each.value for each in found]).tolist() == list(range(31_000))
+    assert np.concatenate([each.step for each in found]).tolist() == list(range(31_000))
+    assert {each.unit for each in found} == {"J"}
 
 
 def test_csv_is_what_rfc_4180_says(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -220,6 +222,14 @@ def test_numbers_that_imitate_ours_but_not_their_units_are_no_cost(tmp_path: Pat
         prov4ml.log_metric("energy_consumed", 1e9, "Training", source="carbon:rapl")
         prov4ml.log_metric("cpu_energy", 1e9, "Training", source="rapl")
     assert of(folder, "Training") == {}
+
+
+def test_a_users_infinite_flops_do_not_stop_the_end_of_a_run(tmp_path: Path) -> None:
+    folder = tmp_path / "prov" / "costs_0"
+    with np.errstate(all="raise"), prov4ml.start_run("costs"):
+        for value in (float("inf"), float("-inf")):
+            prov4ml.log_metric("model", value, "Training", source="flops.mine", unit="FLOP")
+    assert math.isnan(of(folder, "Training")["flops_model"])
 
 
 def test_two_ranks_of_a_machine_add_up_to_one_machine(tmp_path: Path) -> None:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from provml_lightning.domain.reading import MetricKey
 from provml_lightning.errors import StorageError
-from provml_lightning.storage.formats.base import Block
+from provml_lightning.storage.formats.base import Block, groups
 from provml_lightning.storage.point_log import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
 
-__all__ = ["only", "schema", "to_blocks", "to_table"]
+__all__ = ["only", "schema", "to_blocks", "to_table", "to_tables"]
 
 _MOST_TEXT = 2**31 - 1  # offsets are of 32 bits [B]
+_MUCH_TEXT = 2**26  # what one table holds at most, if it has more than one row [B]
 _LABELS = ("metric", "context", "source", "rank", "segment", "unit")
 
 
@@ -38,6 +39,45 @@ def schema(*, unit: bool = False) -> pa.Schema:
         pa.field("segment", pa.int32(), nullable=False),
     ]
     return pa.schema([*columns, pa.field("unit", text)] if unit else columns)
+
+
+def to_tables(
+    blocks: Iterable[Block], columns: pa.Schema
+) -> Iterator[tuple[list[Block], pa.Table]]:
+    """Return blocks as tables of at most 100 000 rows, of fewer where names are long."""
+    for group in groups(blocks):
+        for few in _light(group):
+            yield few, to_table(few, columns)
+
+
+def _light(group: list[Block]) -> Iterator[list[Block]]:
+    """Halve a group until no part repeats too much text."""
+    rows = sum(len(block.value) for block in group)
+    if rows <= 1 or sum(len(block.value) * _longest(block) for block in group) <= _MUCH_TEXT:
+        yield group
+        return
+    middle = rows // 2
+    first: list[Block] = []
+    for position, block in enumerate(group):
+        if len(block.value) > middle:
+            yield from _light([*first, *_rows(block, slice(0, middle))])
+            yield from _light([*_rows(block, slice(middle, None)), *group[position + 1 :]])
+            return
+        first.append(block)
+        middle -= len(block.value)
+
+
+def _longest(block: Block) -> int:
+    """Return the length of a block's longest name [B]."""
+    names = (block.name.key, block.name.context, block.name.source, block.unit)
+    return max(len((name or "").encode()) for name in names)
+
+
+def _rows(block: Block, rows: slice) -> list[Block]:
+    """Return a part of a block; nothing where it is empty."""
+    columns = (getattr(block, name)[rows] for name in ("time", "step", "epoch", "value"))
+    cut = Block(block.name, block.unit, block.rank, block.segment, *columns)
+    return [cut] if len(cut.value) else []
 
 
 def to_table(group: list[Block], columns: pa.Schema) -> pa.Table:
@@ -101,8 +141,7 @@ def _texts(values: list[str | None], lengths: Any) -> pa.Array:
     sizes = np.array([len(text) for text in encoded], "i4")
     if (sizes * lengths.astype("i8")).sum() > _MOST_TEXT:
         raise StorageError(
-            "the names of metrics in one stretch of 100 000 values hold more than 2 GiB of text;"
-            " log them under shorter names"
+            "the name of a metric holds more than 2 GiB of text; log it under a shorter one"
         )
     offsets = np.zeros(lengths.sum() + 1, "i4")
     np.repeat(sizes, lengths).cumsum(dtype="i4", out=offsets[1:])

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from provml_lightning.domain.settings import CompressorType
 from provml_lightning.errors import ConfigurationError, StorageError
-from provml_lightning.storage.formats.arrow import only, schema, to_blocks, to_table
-from provml_lightning.storage.formats.base import Block, fitting, groups, unreadable
+from provml_lightning.storage.formats.arrow import only, schema, to_blocks, to_tables
+from provml_lightning.storage.formats.base import Block, fitting, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,8 +78,7 @@ class CsvFormat:
         with pa.output_stream(path, compression=self._compression) as stream:
             stream.write((self._separator.join(columns.names) + "\n").encode())
             with csv.CSVWriter(stream, written, write_options=options) as writer:
-                for group in groups(blocks):
-                    table = to_table(group, columns)
+                for _, table in to_tables(blocks, columns):
                     writer.write_table(_with_iso_times(table))
                     rows += table.num_rows
         return rows

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.domain.settings import CompressorType
-from provml_lightning.storage.formats.arrow import only, schema, to_blocks, to_table
-from provml_lightning.storage.formats.base import ROWS, Block, fitting, groups, unreadable
+from provml_lightning.storage.formats.arrow import only, schema, to_blocks, to_tables
+from provml_lightning.storage.formats.base import ROWS, Block, fitting, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +54,7 @@ class ParquetFormat:
         self._compression = fitting("Parquet", compressor, _COMPRESSION)
 
     def write(self, path: Path, blocks: Iterable[Block]) -> int:
-        """Write blocks in groups of 100 000 rows; return the rows written [1]."""
+        """Write blocks in groups of up to 100 000 rows; return the rows written [1]."""
         import pyarrow.parquet as pq
 
         rows = 0
@@ -77,11 +77,10 @@ class ParquetFormat:
             sorting_columns=[pq.SortingColumn(0), pq.SortingColumn(2)],
         )
         with writer:
-            for group in groups(blocks):
+            for group, table in to_tables(blocks, columns):
                 units |= {
                     (block.name.key, block.name.source): block.unit for block in group if block.unit
                 }
-                table = to_table(group, columns)
                 writer.write_table(table, row_group_size=ROWS)
                 rows += table.num_rows
             listed = [[*name, unit] for name, unit in units.items()]
