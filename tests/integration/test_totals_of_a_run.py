@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
@@ -214,6 +215,18 @@ def test_what_is_logged_after_a_snapshot_is_in_the_total_of_a_killed_run(tmp_pat
     assert of(folder, "saved_0")["total_energy"] == pytest.approx(logged)
     assert of(folder, "Training")["energy"] == pytest.approx(logged)
     assert "threads" in of(folder, "saved_0")["cpu_hardware"]
+
+
+def test_the_context_without_a_name_is_not_the_run_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "prov" / "costs_0"
+    with prov4ml.start_run("costs"):
+        for context in (None, ""):
+            for value in (2.0, 3.0):
+                prov4ml.log_metric("model", value, context, source="flops.meta", unit="FLOP")
+    document = json.loads((folder / "prov_costs_0.json").read_text())
+    stated = [activity.get("provml:flops_model") for activity in document["activity"].values()]
+    assert [float(each["$"]) for each in stated if each] == [5.0]
+    assert of(folder, "costs_0")["total_flops_model"] == 10.0
 
 
 def test_numbers_that_imitate_ours_but_not_their_units_are_no_cost(tmp_path: Path) -> None:

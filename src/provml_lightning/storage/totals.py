@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from provml_lightning.domain.catalogue import CARBON_METRICS, OF_CARBON, SYSTEM_METRICS
 from provml_lightning.domain.measured import Measured, Total
@@ -39,15 +39,27 @@ def totals(ledger: Ledger, series: Iterable[MetricSeries]) -> Iterator[Total]:
     begun = _begun(ledger)
     told = [(key, each) for each in series if (key := _key(each))]
     told.sort(key=lambda pair: pair[0])
-    for (_, quantity, _), group in groupby(told, key=lambda pair: pair[0]):
-        yield from _totals(ledger, begun, quantity, [each for _, each in group])
+    for key, group in groupby(told, key=lambda pair: pair[0]):
+        yield from _totals(ledger, begun, key.quantity, [each for _, each in group])
 
 
-def _key(series: MetricSeries) -> tuple[str, str, bool] | None:
+class _Key(NamedTuple):
+    """Which sum a metric is a part of."""
+
+    has_context: bool
+    context: str
+    quantity: str
+    of_carbon: bool
+
+
+def _key(series: MetricSeries) -> _Key | None:
     """Return which sum a metric is a part of; None for what is in no sum."""
     quantity = _quantity(series)
-    source = series.name.source or ""
-    return (series.name.context or "", quantity, source.startswith(OF_CARBON)) if quantity else None
+    if quantity is None:
+        return None
+    _, context, source = series.name
+    of_carbon = (source or "").startswith(OF_CARBON)
+    return _Key(context is not None, context or "", quantity, of_carbon)
 
 
 def _quantity(series: MetricSeries) -> str | None:
