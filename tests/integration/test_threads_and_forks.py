@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -240,3 +241,28 @@ def test_calls_before_any_run_go_to_the_first_that_opens_in_order(tmp_path: Path
     assert process.exitcode == 0
     values = read_series(RunLayout(tmp_path / "early_0"), MetricKey("early", None, None))["value"]
     assert values.to_pylist() == list(range(11))
+
+
+FORKED_MEANWHILE = """
+import gc, os, sys
+from pathlib import Path
+from provml_lightning.runtime import snapshot
+from provml_lightning.storage.layout import RunLayout
+
+def fork(layout, *, seal):
+    assert not gc.isenabled()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if gc.isenabled() else 1)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+snapshot._compile = fork
+(layout := RunLayout(Path(sys.argv[1]))).journal.mkdir()
+snapshot.compile_run(layout, seal=False)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_born_while_documents_are_written_collects_its_garbage(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", FORKED_MEANWHILE, str(tmp_path)]
+    assert subprocess.run(program, check=False, timeout=100).returncode == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import hashlib
+import os
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -66,13 +67,29 @@ def _collector_waiting() -> Iterator[None]:
     A compile makes no such cycles, but a hundred thousand objects, for which the collector would
     look through everything that the process holds, several times: a tenth of the whole time.
     """
-    was_enabled = gc.isenabled()
+    if not gc.isenabled():
+        yield
+        return
     gc.disable()
+    _WAITING.add("collector")
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        _let_collector_work()
+
+
+_WAITING: set[str] = set()
+
+
+def _let_collector_work() -> None:
+    if _WAITING:
+        _WAITING.clear()
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    # A child of another thread, such as a loader's worker, has nobody who would let it work again.
+    os.register_at_fork(after_in_child=_let_collector_work)
 
 
 def wait_for_ranks(
