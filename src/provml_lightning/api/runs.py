@@ -97,7 +97,7 @@ def start_run(
             region=region,
             carbon_intensity=carbon_intensity,
             pue=pue,
-            enabled=not disable_codecarbon,
+            disabled=disable_codecarbon,
         ),
         unify_experiments=unify_experiments,
         strict=strict,

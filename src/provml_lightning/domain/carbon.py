@@ -23,14 +23,14 @@ class CarbonSettings:
         region: State, province or bidding zone, where CodeCarbon tells them apart.
         carbon_intensity: Emissions of the electricity [gCO2eq/kWh]; goes before country and region.
         pue: Power usage effectiveness of the data centre: its energy over that of its machines [1].
-        enabled: Emissions are to be told.
+        disabled: Emissions are not to be told.
     """
 
     country: str | None = None
     region: str | None = None
     carbon_intensity: float | None = None
     pue: float | None = None
-    enabled: bool = True
+    disabled: bool = False
 
     def __post_init__(self) -> None:
         """Check what can be checked without tables.
@@ -38,6 +38,8 @@ class CarbonSettings:
         Raises:
             ConfigurationError: A setting cannot be.
         """
+        if not isinstance(self.disabled, bool):
+            raise ConfigurationError(f"disable_codecarbon={self.disabled!r} must be True or False")
         for name in ("country", "region"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value.strip()):
@@ -64,7 +66,10 @@ class CarbonSettings:
         own: dict[str, Any] = {"pue": told.pop("pue") if self.pue is None else self.pue}
         if self.country is None and self.carbon_intensity is None:
             own |= told
-        return replace(self, **own)
+        try:
+            return replace(self, **own)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{error} (one of the variables PROVML_...)") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,6 +115,8 @@ class RunSettings:
         set_(self, "provenance_save_dir", project_folder(self.provenance_save_dir))
         if self.prov_user_namespace is not None:
             _text("prov_user_namespace", self.prov_user_namespace)
+        for name in ("collect_all_processes", "unify_experiments", "strict"):
+            _truth(name, getattr(self, name))
         _count("save_after_n_logs", self.save_after_n_logs, least=1)
         for name in ("rank", "use_run_id"):
             if getattr(self, name) is not None:
@@ -126,6 +128,11 @@ class RunSettings:
             )
         set_(self, "metrics_file_type", MetricsType.of(self.metrics_file_type))
         set_(self, "use_compressor", CompressorType.of(self.use_compressor))
+
+
+def _truth(name: str, value: Any) -> None:
+    if not isinstance(value, bool):  # such as the text "false" of a variable, which is true
+        raise ConfigurationError(f"{name}={value!r} must be True or False")
 
 
 def _text(name: str, value: Any) -> str:

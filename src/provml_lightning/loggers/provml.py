@@ -126,7 +126,7 @@ class ProvMLLogger(VersionedLogger):
                 region=region,
                 carbon_intensity=carbon_intensity,
                 pue=pue,
-                enabled=not disable_codecarbon,
+                disabled=disable_codecarbon,
             ),
             unify_experiments=unify_experiments,
             strict=strict,

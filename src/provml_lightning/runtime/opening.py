@@ -255,7 +255,7 @@ def _about(layout: RunLayout, settings: RunSettings, rank: int) -> dict[str, Pla
 def _carbon(settings: RunSettings) -> dict[str, Plain]:
     """Return what is true of the run's electricity, and whether emissions are not to be told."""
     facts: dict[str, Plain] = dict(_electricity(settings).facts())
-    return facts if settings.carbon.enabled else {**facts, "disable_codecarbon": True}
+    return {**facts, "disable_codecarbon": True} if settings.carbon.disabled else facts
 
 
 def _electricity(settings: RunSettings) -> Electricity:

@@ -9,8 +9,15 @@ from provml_lightning.errors import ConfigurationError
 
 __all__ = ["Country", "country_of"]
 
-# What people write and ISO 3166 does not: reserved codes of the European Union and its neighbours.
-_ALSO = {"uk": "GB", "el": "GR"}
+# What people write and ISO 3166 does not: reserved codes, and names that are or were in use.
+_ALSO = {
+    "uk": "GB", "great britain": "GB", "britain": "GB", "el": "GR", "america": "US",
+    "the united states": "US", "russia": "RU", "turkey": "TR", "holland": "NL",
+    "the netherlands": "NL", "brunei": "BN", "ivory coast": "CI", "cape verde": "CV",
+    "burma": "MM", "macau": "MO", "macedonia": "MK", "palestine": "PS", "swaziland": "SZ",
+    "uae": "AE", "vatican": "VA",
+}  # fmt: skip
+_LEAST = 4  # letters of a text that is looked for within names; less may be a code
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +50,16 @@ def country_of(spelled: str) -> Country:
     try:
         found = pycountry.countries.lookup(_ALSO.get(wanted.lower(), wanted))
     except LookupError:
-        names = [country.name for country in pycountry.countries]
-        near = difflib.get_close_matches(wanted.title(), names, n=3, cutoff=0.5)
+        near = _nearest(wanted, [country.name for country in pycountry.countries])
         meant = f"; did you mean {', '.join(near)}?" if near else ""
         raise ConfigurationError(
             f"{spelled!r} is no country; give an ISO 3166 code such as 'IT' or 'ITA', or its"
             f" English name{meant}"
         ) from None
     return Country(found.alpha_2, found.alpha_3, getattr(found, "common_name", found.name))
+
+
+def _nearest(wanted: str, names: list[str]) -> list[str]:
+    """Return up to three names that hold a text, or else that are like it."""
+    holding = [name for name in names if len(wanted) >= _LEAST and wanted.lower() in name.lower()]
+    return holding[:3] or difflib.get_close_matches(wanted.title(), names, n=3, cutoff=0.5)

@@ -23,6 +23,11 @@ def test_a_country_is_known_by_its_codes_and_names_in_any_case(spelled: str) -> 
         ("GR", "GRC"),
         ("Côte d'Ivoire", "CIV"),
         ("Bolivia", "BOL"),
+        ("Russia", "RUS"),
+        ("turkey", "TUR"),
+        ("South Korea", "KOR"),
+        ("Great Britain", "GBR"),
+        ("the Netherlands", "NLD"),
     ],
 )
 def test_odd_codes_and_names_are_understood(spelled: str, code: str) -> None:
@@ -32,6 +37,11 @@ def test_odd_codes_and_names_are_understood(spelled: str, code: str) -> None:
 def test_an_unknown_country_is_refused_with_the_nearest_names() -> None:
     with pytest.raises(ConfigurationError, match=r"'Germny' is no country; .*did you mean Germany"):
         country_of("Germny")
+
+
+def test_a_part_of_names_is_refused_with_the_names_that_hold_it() -> None:
+    with pytest.raises(ConfigurationError, match=r"did you mean .*Korea.*, .*Korea"):
+        country_of("Korea")
 
 
 @pytest.mark.parametrize("spelled", ["XXX", "Q", "world", "EU"])
