@@ -194,3 +194,11 @@ def test_the_two_calls_keep_their_own_intervals_and_metrics(run_folder: Path) ->
         return float(prov4ml.get_metric(run_folder, name, source=source)["value"].sum())
 
     assert 0 < joules("ram_energy", carbon) < joules("ram_energy", system)
+
+
+def test_a_run_that_goes_on_elsewhere_tells_both_places(run_folder: Path) -> None:
+    for country in ("FR", "IT"):
+        with prov4ml.start_run("energy", use_run_id=0, country=country):
+            prov4ml.log_carbon_metrics("Training")
+    assert fact(run_folder, "country_iso_code") == "FRA; ITA"
+    assert str(fact(run_folder, "carbon_intensity")).startswith("56.039")

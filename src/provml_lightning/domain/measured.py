@@ -23,6 +23,7 @@ class Measured:
         energies: By device, ``cpu``, ``gpu`` and ``ram``, what is known [J].
         sources: Where each of them is from.
         hardware: Each of them by name.
+        electricity: What is known of where the energy comes from, as facts of a run.
         emissions: Those of the energies, where the electricity's are known [gCO2eq].
     """
 
@@ -31,6 +32,7 @@ class Measured:
     energies: Mapping[str, Plain] = field(default_factory=dict)
     sources: Mapping[str, Plain] = field(default_factory=dict)
     hardware: Mapping[str, Plain] = field(default_factory=dict)
+    electricity: Mapping[str, Plain] = field(default_factory=dict)
     emissions: float | None = None
 
 

@@ -48,7 +48,8 @@ def run_costs(contents: RunContents) -> dict[str, Plain]:
 
     Energy and emissions are what the samplers of all processes saw from their start to their last
     word, also between two calls and outside every context. Where more was logged than a sampler
-    said, as in a process that was killed, they are the sums of what was logged.
+    said, as in a process that was killed, they are the sums of what was logged. A run that was
+    resumed elsewhere says where the electricity of all its parts came from.
     """
     words = _last_words(contents)
     logged = _logged(contents.totals)
@@ -57,8 +58,10 @@ def run_costs(contents: RunContents) -> dict[str, Plain]:
         if name not in greatest or amount.amount > greatest[name].amount * _SURELY:
             greatest[name] = amount
     amounts = _added((f"total_{quantity}", told) for (quantity, _), told in greatest.items())
-    hardware = _joined_by_name((word.hardware for word in words.values()), "; ")
-    return {**_stated(amounts), **{f"{name}_hardware": told for name, told in hardware.items()}}
+    hardware = _by_name(word.hardware for word in words.values())
+    electricity = _by_name(word.electricity for word in words.values())
+    named = {f"{name}_hardware": told for name, told in hardware.items()}
+    return {**electricity, **_stated(amounts), **named}
 
 
 def _last_words(contents: RunContents) -> dict[_Sampler, Measured]:
@@ -120,9 +123,13 @@ def _stated(amounts: dict[str, _Amount]) -> dict[str, Plain]:
     return stated
 
 
-def _joined_by_name(told: Iterable[Mapping[str, Plain]], between: str) -> dict[str, str]:
-    found: dict[str, dict[str, None]] = defaultdict(dict)
+def _by_name(told: Iterable[Mapping[str, Plain]]) -> dict[str, Plain]:
+    """Return each fact; one that several told otherwise, as a text of all that was told."""
+    found: dict[str, dict[Plain, None]] = defaultdict(dict)
     for names in told:
         for name, value in names.items():
-            found[name][str(value)] = None
-    return {name: between.join(values) for name, values in found.items()}
+            found[name][value] = None
+    return {
+        name: next(iter(values)) if len(values) == 1 else "; ".join(map(str, values))
+        for name, values in found.items()
+    }

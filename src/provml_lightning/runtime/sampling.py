@@ -124,6 +124,7 @@ class Sampling:
             energies={_device(name): value for name, value in amounts.items()},
             sources={_device(name): seen.source(name) for name in amounts},
             hardware=self._hardware,
+            electricity=self.electricity.facts(),
             emissions=None if factor is None or not amounts else factor * sum(amounts.values()),
         )
 

@@ -70,6 +70,19 @@ def test_samplers_of_several_processes_and_of_a_resumed_one_are_added(
     assert told["cpu_hardware"] == "EPYC, 64 threads"
 
 
+def test_a_run_that_was_resumed_elsewhere_says_where_its_electricity_came_from(
+    states: Callable[..., Stated],
+) -> None:
+    france = {"carbon_intensity": 56.0, "country_iso_code": "FRA"}
+    texas = {"carbon_intensity": 411.5, "country_iso_code": "USA", "region": "texas", "pue": 2.5}
+    stated = states(measured(30, electricity=france), measured(50, since=8, electricity=texas))
+    told = stated.activities[RUN]
+    assert told["provml:carbon_intensity"] == "56.0; 411.5"
+    assert told["provml:country_iso_code"] == "FRA; USA"
+    assert told["provml:region"] == "texas"
+    assert told["provml:pue"] == 2.5
+
+
 def test_what_no_sampler_measured_is_not_stated(states: Callable[..., Stated]) -> None:
     nothing = measured(30, energies={}, sources={}, emissions=None, hardware={})
     assert costs(states(), RUN) == {}
