@@ -39,11 +39,13 @@ class Ranked(Digits):
 
 
 if __name__ == "__main__":
+    if way == "late" and os.environ.get("LOCAL_RANK") == "1":
+        time.sleep(5)
     logger = prov4ml.ProvMLLogger("ranks", collect_all_processes=every)
     keeper = ModelCheckpoint(monitor="val_loss", save_top_k=1, save_last=True)
     teacher = trainer(
         logger, devices=devices, enable_checkpointing=True, callbacks=[keeper],
-        strategy="ddp_fork" if way == "fork" else "ddp", max_epochs=2,
+        strategy=way if way.startswith("ddp") else "ddp", max_epochs=2,
     )
     teacher.fit(Ranked(), digits(), digits())
     if way == "endless" and teacher.global_rank == 1:
@@ -108,13 +110,28 @@ def assert_the_story_is_told_once(run: Path, ranks: int) -> None:
     assert replicas == {ranks}
 
 
-def test_processes_that_a_notebook_forks_leave_one_run(tmp_path: Path) -> None:
-    ended = launch(tmp_path, "zero", "2", "fork")
+@pytest.mark.parametrize("strategy", ["ddp_fork", "ddp_notebook"])
+def test_processes_that_a_notebook_forks_leave_one_run(tmp_path: Path, strategy: str) -> None:
+    ended = launch(tmp_path, "zero", "2", strategy)
     assert ended.returncode == 0, ended.stderr
     run = the_run(tmp_path)
     assert prov4ml.get_metric(run, "rank")["value"].unique().tolist() == [0.0]
     assert prov4ml.get_parameter(run, "ranks_0", "status") == "completed"
     assert_the_story_is_told_once(run, 2)
+
+
+@pytest.mark.parametrize(("devices", "way"), [("4", "subprocesses"), ("2", "late")])
+def test_every_process_that_lightning_starts_is_in_the_run_a_late_one_too(
+    tmp_path: Path, devices: str, way: str
+) -> None:
+    ended = launch(tmp_path, "every", devices, way)
+    assert ended.returncode == 0, ended.stderr
+    run, ranks = the_run(tmp_path), range(int(devices))
+    values = prov4ml.get_metric(run, "rank")
+    assert values.groupby("rank")["value"].unique().map(list).to_dict() == {
+        rank: [float(rank)] for rank in ranks
+    }
+    assert_the_story_is_told_once(run, len(ranks))
 
 
 def test_four_processes_of_torchrun_are_all_in_one_run(tmp_path: Path) -> None:
