@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,8 @@ from typer.testing import CliRunner
 import prov4ml
 from provml_lightning.cli.app import app
 from provml_lightning.errors import RecordNotFoundError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from provml_lightning.runtime.active import current, leave
+from tests.training import Digits, digits, trainer
 
 KILLED = """
 import os, signal, sys, time
@@ -272,3 +272,21 @@ def test_show_tells_what_the_run_cost(tmp_path: Path) -> None:
     assert any(line.startswith("energy ") and " J (" in line for line in lines)
     assert any(line.startswith("emissions ") and " gCO2eq (" in line for line in lines)
     assert "flops model 180 FLOP (flops.meta)" in lines
+
+
+def test_what_a_process_does_after_its_training_is_no_cost_of_the_training(tmp_path: Path) -> None:
+    totals = []
+    for name in ("first", "second"):
+        logger = prov4ml.ProvMLLogger(name, carbon_intensity=360)
+        teacher = trainer(logger, max_epochs=1, callbacks=[prov4ml.CarbonMonitor()])
+        teacher.fit(Digits(), digits(), digits())
+        folder = Path(logger.log_dir)
+        totals.append((folder, of(folder, f"{name}_0")["total_energy"]))
+        logger.experiment.record_metric("score", 1.0)  # goes on, and stays open
+    time.sleep(1)
+    while (run := current()) is not None:
+        leave(run)
+        run.close()
+    for folder, joules in totals:
+        assert of(folder, f"{folder.parent.name}_0")["total_energy"] == joules
+    assert tmp_path in totals[0][0].parents

@@ -78,6 +78,7 @@ class Sampling:
         self.sampler = Sampler(opened.channels, on_drop=self._dropped, close=opened.close)
         self.system = Cursor(self.sampler)
         self.carbon = Cursor(self.sampler)
+        self._turns = 0
         self._due: float | None = time.monotonic() + _FIRST_INTERVAL
         for remark in opened.remarks:
             note(remark)
@@ -127,6 +128,17 @@ class Sampling:
             electricity=self.electricity.facts(),
             emissions=None if factor is None or not amounts else factor * sum(amounts.values()),
         )
+
+    def news(self) -> Measured | None:
+        """Return what was seen, if somebody has asked since the last news.
+
+        A run stays open until its process ends, and whatever else that does after the training.
+        """
+        turns = self.system.turns + self.carbon.turns
+        if turns == self._turns:
+            return None
+        self._turns = turns
+        return self.measured()
 
     def cursor(self) -> Cursor:
         """Return a place in the sampler's time for a caller of its own."""
@@ -189,7 +201,7 @@ def _opened(run: Run) -> Sampling:
     sampling = Sampling(run.directory, _share(run), electricity, note, silent)
     # Told now too: of a process that is killed, its hardware, and from when on its values are.
     _record(run, sampling.measured())
-    run.contributors.add(lambda: run.mention(sampling.measured()))
+    run.contributors.add(lambda: _mention(run, sampling.news()))
     run.contributors.add(sampling.stop, at_close=True)
     return sampling
 
@@ -218,6 +230,11 @@ def _device(channel: str) -> str:
 
 def _note(run: Run, message: str) -> None:
     _record(run, Note(time=time.time_ns(), topic=_TOPIC, message=message))
+
+
+def _mention(run: Run, news: Measured | None) -> None:
+    if news is not None:
+        run.mention(news)
 
 
 def _record(run: Run, record: Record) -> None:

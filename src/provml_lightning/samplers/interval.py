@@ -90,12 +90,16 @@ class Cursor:
 
     Who measures parts of the time, such as the stages of a training, takes these alone; the rest
     is in the next interval of who asks for all.
+
+    Attributes:
+        turns: How often it was asked [1].
     """
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
         self._seen: Mapping[str, Total] = sampler.began.totals
         self._left: Interval | None = None
+        self.turns = 0
 
     def advance(self) -> Interval:
         """Return all, from the last call or the sampler's start to now, that nobody took."""
@@ -122,4 +126,5 @@ class Cursor:
                 if name not in seen or total.time > seen[name].time:
                     seen[name] = total
             self._seen = seen
+            self.turns += 1
         return interval
