@@ -18,6 +18,7 @@ from rocrate_validator import services
 from rocrate_validator.models import ValidationSettings
 from rocrate_validator.utils.http import HttpRequester
 
+import prov4ml
 from provml_lightning.capture.artifacts import describe_file
 from provml_lightning.domain.records import Artifact, Dataset, ModelVersion, Parameter, Status
 from provml_lightning.domain.settings import MetricsType, RunSettings
@@ -245,8 +246,31 @@ def test_inputs_results_and_values_are_what_was_recorded(tmp_path: Path) -> None
     assert graph["#param/~~/score"]["value"] == 0.75
     metric = graph["#metric/Training/lr"]
     assert (metric["value"], metric["unitText"]) == (0.5, "J")
+    assert metric["description"] == "last value, in Training"
     assert graph["./"]["datePublished"] == action["endTime"]
     assert graph["#license"]["name"] == "No license stated"
+
+
+def test_what_the_whole_run_used_is_a_result_and_not_its_last_interval_alone(
+    tmp_path: Path, issues: Callable[[Path], Issues], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROVML_RAM_POWER_W", "10")
+    with prov4ml.start_run("digits", provenance_save_dir=tmp_path, carbon_intensity=360) as run:
+        for step in range(3):
+            prov4ml.log_carbon_metrics("Training", step)
+    assert isinstance(run, Run)
+
+    write_crate(run.directory)
+
+    graph = graph_of(run.directory)
+    total, emitted = graph["#total_energy"], graph["#total_emissions"]
+    assert {"@id": "#total_energy"} in graph["#run"]["result"]
+    assert (total["name"], total["unitText"]) == ("total energy", "J")
+    assert emitted["unitText"] == "gCO2eq"
+    assert emitted["value"] == pytest.approx(total["value"] * 0.0001)
+    consumed = prov4ml.get_metric(run.directory, "energy_consumed")["value"].sum()
+    assert total["value"] >= consumed > 0
+    assert issues(run.directory) == PUBLISHING
 
 
 def test_size_and_digest_are_those_of_the_file(tmp_path: Path) -> None:

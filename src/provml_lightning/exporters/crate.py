@@ -11,6 +11,7 @@ from provml_lightning.exporters.account import Account, facts_of, give_account, 
 from provml_lightning.exporters.archive import write_archive
 from provml_lightning.exporters.crate_words import (
     action_facts,
+    cost_facts,
     describe_file,
     instrument_facts,
     license_facts,
@@ -118,6 +119,7 @@ def _add_action(
 ) -> dict[str, str]:
     used = _distinct(_things(crate, account, account.used, files))
     made = _distinct(_things(crate, account, account.made, files))
+    made |= _distinct(_add(crate, *cost) for cost in cost_facts(account))
     if (document := files.get(run.index.document)) is not None:
         made[document["@id"]] = document
     instrument, facts = instrument_facts(account)

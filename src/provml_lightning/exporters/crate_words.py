@@ -12,11 +12,14 @@ from provml_lightning.domain.records import Status
 from provml_lightning.exporters.account import Account, facts_of, label_of, value_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from provml_lightning.exporters.holdings import Holding
     from provml_lightning.exporters.statements import Element
 
 __all__ = [
     "action_facts",
+    "cost_facts",
     "describe_file",
     "instrument_facts",
     "license_facts",
@@ -152,17 +155,35 @@ def describe_file(holding: Holding, element: Element | None, document: str) -> d
 def value_facts(element: Element) -> dict[str, Any]:
     """Return what is said of a parameter, a metric, or a thing that lies elsewhere."""
     context = value_of(element, "context")
-    named = {"name": label_of(element)} | ({"description": f"in {context}"} if context else {})
+    told = ["last value"] if "Metric" in element.types else []
+    told += [f"in {context}"] if context else []
+    named = {"name": label_of(element)} | ({"description": ", ".join(told)} if told else {})
     words = {"value": ("value", "last"), "minValue": ("min",), "maxValue": ("max",)}
     values = {word: value_of(element, *names) for word, names in words.items()}
     if values["value"] is not None or "Metric" in element.types:
-        told = {**values, "unitText": value_of(element, "unit")}
-        known = {word: value for word, value in told.items() if value is not None}
+        words_and_unit = {**values, "unitText": value_of(element, "unit")}
+        known = {word: value for word, value in words_and_unit.items() if value is not None}
         return {"@type": "PropertyValue", **named, **known}
     kind = _KINDS.get(element.family[1], "Thing that the run recorded")
     where = value_of(element, "identifier")
     said = f"{kind}{f' at {where}' if where else ''}"
     return {"@type": "CreativeWork", "name": named["name"], "description": said}
+
+
+def cost_facts(account: Account) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what the whole run used: energy, emissions, FLOPs, each with an identifier."""
+    for name, amount in account.facts.items():
+        if name.startswith("total_") and f"{name}_unit" in account.facts:
+            yield (
+                f"#{name}",
+                {
+                    "@type": "PropertyValue",
+                    "name": name.replace("_", " "),
+                    "description": f"of the whole run, from {account.facts[f'{name}_source']}",
+                    "value": float(amount),
+                    "unitText": account.facts[f"{name}_unit"],
+                },
+            )
 
 
 def moment(account: Account) -> datetime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from provml_lightning.domain.context import canonical_context
-from provml_lightning.errors import QueryError
+from provml_lightning.errors import QueryError, RecordNotFoundError
 from provml_lightning.query.dialects import Dialect, Element, local_part
 from provml_lightning.query.documents import Document, load
 from provml_lightning.query.literals import unwrap as plain
@@ -69,7 +69,7 @@ def get_parameter(
     if not found:
         known = [key for element in named for key in element.attributes]
         known += [fact.key for fact in parameters]
-        raise not_found("parameter", param, known, where=f"{name!r} in {document.name}")
+        raise _no_parameter(document, name, param, known)
     latest = {fact.place: fact for fact in found}
     if any(fact.value != found[-1].value for fact in latest.values()):
         owners = ", ".join(repr(fact.owner) for fact in latest.values())
@@ -176,6 +176,21 @@ def _parameters_of(document: Document, name: str, named: list[Element]) -> list[
         if document.dialect.is_run(one):
             owners.add("")
     return [fact for fact in _parameters(document) if fact.owner in owners]
+
+
+def _no_parameter(
+    document: Document, name: str, param: str, known: list[str]
+) -> RecordNotFoundError:
+    """Return the error for a parameter that is not there; it says who else has one so called."""
+    error = not_found("parameter", param, known, where=f"{name!r} in {document.name}")
+    owners = dict.fromkeys(fact.owner for fact in _parameters(document) if fact.key == param)
+    if not owners:
+        return error
+    others = ", ".join(repr(owner) if owner else "the run itself" for owner in owners)
+    return RecordNotFoundError(
+        f"{error}. {param} is a parameter of {others}; asked for as ({param!r}, 'value') it is"
+        " found whoever has it"
+    )
 
 
 def _attributes(dialect: Dialect, element: Element) -> Iterator[_Fact]:

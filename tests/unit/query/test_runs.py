@@ -119,6 +119,13 @@ def test_a_name_that_is_not_there_is_told_with_the_closest(own: dict[str, Any]) 
         get_parameter(own, "digits_0", "Seed")
 
 
+def test_a_parameter_of_another_owner_is_told_to_be_that_ones(own: dict[str, Any]) -> None:
+    with pytest.raises(RecordNotFoundError, match=r"lr is a parameter of 'Training', 'Validation'"):
+        get_parameter(own, "digits_0", "lr")
+    with pytest.raises(RecordNotFoundError, match=r"seed is a parameter of the run itself"):
+        get_parameter(own, "Training", "seed")
+
+
 def test_parameters_of_one_name_are_its_attributes(typed: dict[str, Any]) -> None:
     assert list_parameters(typed, "final.pt//exp_GR0_0") == {
         "prov:type": "provml:Model",
