@@ -16,6 +16,7 @@ from provml_lightning.runtime.faults import warn
 from provml_lightning.wrappers.metering import whereabouts
 from provml_lightning.wrappers.metering.columns import DATETIME_FORMAT
 from provml_lightning.wrappers.metering.configuration import (
+    check_choices,
     check_texts,
     powercap_in,
     read_config,
@@ -116,6 +117,7 @@ class PowerMeter:
             powerlog_save_path=powerlog_save_path,
             location=location,
         )
+        check_choices(get_country=get_country, is_online=is_online)
         settings = CarbonSettings(
             country=location or None, region=region, carbon_intensity=carbon_intensity, pue=pue
         )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
 
-__all__ = ["check_texts", "powercap_in", "read_config", "telling_what_was_asked"]
+__all__ = ["check_choices", "check_texts", "powercap_in", "read_config", "telling_what_was_asked"]
 
 Init = TypeVar("Init", bound="Callable[..., None]")
 
@@ -43,6 +43,17 @@ def check_texts(**values: Any) -> None:
     for name, value in values.items():
         if not isinstance(value, str):
             raise ConfigurationError(f"{name}={value!r} must be a text")
+
+
+def check_choices(**values: Any) -> None:
+    """Refuse what is neither True nor False: the text "false" of a config file would be true.
+
+    Raises:
+        ConfigurationError: One is not.
+    """
+    for name, value in values.items():
+        if not isinstance(value, bool):
+            raise ConfigurationError(f"{name}={value!r} must be True or False")
 
 
 def read_config(path: str | os.PathLike[str], known: Iterable[str]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def output_of(filepath: Any, output_format: str) -> Output:
         ConfigurationError: The format is not known, or the path's ending is another's.
         MissingExtraError: The format is Excel's, and openpyxl is not installed.
     """
-    if output_format not in _SUFFIXES:
+    if output_format not in tuple(_SUFFIXES):  # a config file may give what has no hash
         raise ConfigurationError(f"output_format={output_format!r} must be 'csv' or 'excel'")
     if not isinstance(filepath, (str, os.PathLike, type(None))):
         raise ConfigurationError(f"filepath={filepath!r} must be a path")

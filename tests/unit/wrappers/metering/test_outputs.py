@@ -80,6 +80,18 @@ def test_a_file_with_other_columns_is_left_as_it_is(tmp_path: Path, content: byt
         assert [cells["Package"] for cells in csv.DictReader(file)] == ["one", "two"]
 
 
+def test_rows_go_on_in_a_file_whose_line_ends_another_program_changed(
+    tmp_path: Path, rows: Rows
+) -> None:
+    path = tmp_path / "emissions.csv"
+    output = Output(path, "csv")
+    output.add(row(Package="one"))
+    path.write_bytes(path.read_bytes().replace(b"\r\n", b"\n"))
+    output.add(row(Package="two"))
+    assert [cells["Package"] for cells in rows()] == ["one", "two"]
+    assert [found.name for found in tmp_path.iterdir()] == ["emissions.csv"]
+
+
 def test_an_empty_file_gets_its_header(tmp_path: Path, rows: Rows) -> None:
     (tmp_path / "emissions.csv").touch()
     Output(tmp_path / "emissions.csv", "csv").add(row(Package="one"))

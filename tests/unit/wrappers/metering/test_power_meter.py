@@ -388,6 +388,11 @@ def test_a_config_file_that_cannot_work_is_refused(tmp_path: Path, content: str,
     [
         ({"project_name": 3}, "project_name=3 must be a text"),
         ({"output_format": "json"}, "output_format='json' must be 'csv' or 'excel'"),
+        ({"output_format": ["csv"]}, "must be 'csv' or 'excel'"),
+        # What a config file may say for false, and Python takes for true: it asks the network.
+        ({"get_country": "false"}, "get_country='false' must be True or False"),
+        ({"is_online": "false"}, "is_online='false' must be True or False"),
+        ({"is_online": None}, "is_online=None must be True or False"),
         ({"filepath": 3}, "filepath=3 must be a path"),
         ({"filepath": "x.csv", "output_format": "excel"}, "end in .xlsx"),
         ({"api_endpoint": "example.org"}, "api_endpoint='example.org' must be an address"),
