@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint, OnExceptionCheckpoint
+from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 import prov4ml
 from provml_lightning.exporters.crate import write_crate
@@ -210,6 +214,63 @@ def test_a_checkpoint_elsewhere_is_told_by_its_path_there_and_not_copied(tmp_pat
 class SavesByHand(Digits):
     def on_train_epoch_end(self) -> None:
         self.trainer.save_checkpoint(f"by hand {self.current_epoch}.ckpt")
+
+
+class FullDisk(TorchCheckpointIO):
+    """Finds no room for the saves of some steps."""
+
+    def __init__(self, *steps: int) -> None:
+        self.steps = steps
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, **options: Any) -> None:
+        if checkpoint["global_step"] in self.steps:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().save_checkpoint(checkpoint, path, **options)
+
+
+class Saves(Callback):
+    """Saves at one path after every epoch, whatever becomes of it, and goes elsewhere."""
+
+    def __init__(self, path: str, then: str = ".") -> None:
+        self.path = path
+        self.then = then
+
+    def on_train_epoch_end(self, trainer: Trainer, module: Any) -> None:
+        del module
+        with suppress(OSError):
+            trainer.save_checkpoint(self.path)
+        Path(self.then).mkdir(exist_ok=True)
+        os.chdir(self.then)
+
+
+def saved_by_hand(saves: Saves, disk: FullDisk) -> list[tuple[Any, Any]]:
+    """Return step and place of the versions of a training of three epochs of four batches."""
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger, max_epochs=3, callbacks=[saves], plugins=[disk])
+    teacher.fit(Digits(), digits(), digits())
+    found = versions(logger).values()
+    return [(one["provml:step"], one["dcterms:identifier"]) for one in found]
+
+
+@pytest.mark.parametrize("step", [4, 8])
+def test_a_save_that_failed_is_no_version_and_lends_no_later_one_its_step(
+    tmp_path: Path, step: int
+) -> None:
+    told = saved_by_hand(Saves("x.ckpt"), FullDisk(step))
+    assert told == [(kept, str(tmp_path / "x.ckpt")) for kept in (4, 8, 12) if kept != step]
+
+
+def test_what_lay_at_the_path_of_a_save_that_failed_is_no_version(tmp_path: Path) -> None:
+    (tmp_path / "x.ckpt").write_bytes(b"of somebody else")
+    assert saved_by_hand(Saves("x.ckpt"), FullDisk(4, 8, 12)) == []
+
+
+def test_a_relative_path_is_that_of_the_save_though_the_working_folder_changes(
+    tmp_path: Path,
+) -> None:
+    told = saved_by_hand(Saves("x.ckpt", then="below"), FullDisk())
+    places = (tmp_path, tmp_path / "below", tmp_path / "below" / "below")
+    assert [place for _, place in told] == [str(place / "x.ckpt") for place in places]
 
 
 def test_what_is_saved_by_hand_in_and_after_a_training_is_kept_with_its_place() -> None:

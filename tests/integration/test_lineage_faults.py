@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,64 @@ def test_odd_objects_of_the_user_are_told_as_far_as_they_go() -> None:
     assert told["callback/Prickly"].endswith("test_lineage_faults.Prickly")
     assert math.isnan(told["optimizer/SGD/3"])
     assert "optimizer/SGD/weird" not in told
+
+
+class Unwilling(list[Any]):
+    def __len__(self) -> int:
+        raise RuntimeError("nobody counts these")
+
+
+def holding_itself() -> list[Any]:
+    endless: list[Any] = []
+    endless.append(endless)
+    return endless
+
+
+class Given(Callback):
+    def __init__(self, odd: Any, plain: int = 3) -> None:
+        self.odd = odd
+        self.plain = plain
+
+
+@pytest.mark.parametrize("odd", [Unwilling([1]), holding_itself()], ids=["unwilling", "endless"])
+@pytest.mark.filterwarnings("error::provml_lightning.errors.ProvMLWarning")
+def test_an_odd_argument_of_one_callback_costs_itself_alone(odd: Any) -> None:
+    logger = prov4ml.ProvMLLogger()
+    trainer(logger, callbacks=[Given(odd)]).fit(Digits(), digits(), digits())
+    told = prov4ml.list_parameters(logger.log_dir)
+    assert told["callback/Given/plain"] == 3
+    assert "callback/Given/odd" not in told
+
+
+@pytest.mark.filterwarnings("ignore::provml_lightning.errors.RecordDroppedWarning")
+def test_a_fault_in_the_settings_does_not_cost_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{STORY}.tell_settings", fail)
+    logger = prov4ml.ProvMLLogger()
+    trainer(logger).fit(Digits(), digits(), digits())
+    folder = Path(logger.log_dir)
+    told = json.loads((folder / f"prov_{folder.name}.json").read_bytes())
+    assert told["entity"]["model/~~/Digits/lightning"]["provml:total_params"] == 650
+
+
+@pytest.mark.filterwarnings("error::provml_lightning.errors.ProvMLWarning")
+def test_where_no_thread_can_start_checkpoints_lack_their_digest_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "provml-reader":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    logger = prov4ml.ProvMLLogger()
+    train(logger)
+    folder = Path(logger.log_dir)
+    told = json.loads((folder / f"prov_{folder.name}.json").read_bytes())["entity"].values()
+    kept = [one for one in told if one.get("provml:is_last")]
+    assert [one["provml:step"] for one in kept] == [2 * BATCHES]
+    assert not any("provml:sha256" in one for one in kept)
 
 
 def test_the_callback_survives_a_pickle_of_its_trainer_and_is_there_once() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.domain.records import Continued, FileDeleted, FileUsed, ModelVersion
@@ -35,6 +36,13 @@ _MOST_LOOKED_FOR = 64  # files whose deletion is looked for while a training run
 _LONGEST_WAIT = 10.0  # for digests, when documents are written [s]
 
 
+class _Expected(NamedTuple):
+    """A checkpoint that is about to be written, and what lies at its path until then."""
+
+    saving: Saving
+    before: Mark | None = None
+
+
 @dataclass(slots=True)
 class _Kept:
     """A checkpoint that lies there, as it was told last, and when it was last made or used [ns].
@@ -55,14 +63,24 @@ class Checkpoints:
     def __init__(self) -> None:
         self._since = time.time_ns()
         self._latest = 0
-        self._expected: list[Saving] = []
+        self._expected: list[_Expected] = []
         self._kept: dict[str, _Kept] = {}
         self._unread: dict[tuple[str, Mark], ModelVersion] = {}
         self._reader = Reader()
 
-    def expect(self, saving: Saving) -> None:
-        """Take a checkpoint that is about to be written."""
-        self._expected.append(saving)
+    def expect(self, saving: Saving, *, queued: bool = False) -> None:
+        """Take a checkpoint that is about to be written.
+
+        Args:
+            saving: The checkpoint.
+            queued: Those before it may still be on their way; else one for the same path that has
+                not come has failed, and would be taken for this one.
+        """
+        if not queued:
+            others = [one for one in self._expected if one.saving.path != saving.path]
+            self._expected = others
+        before = None if is_remote(saving.path) else mark_of(Path(saving.path))
+        self._expected.append(_Expected(saving, before))
 
     def saved(
         self, run: Run, callback: Any, scores: Mapping[str, Mapping[str, Plain]], now: Saving
@@ -77,11 +95,11 @@ class Checkpoints:
                 weights alone.
         """
         if attribute(callback, "save_weights_only"):
-            announced = {saving.path for saving in self._expected}
+            announced = {one.saving.path for one in self._expected}
             new = [path for path in scores if path not in announced and self._is_new(run, path)]
-            self._expected += [replace(now, path=path) for path in new]
+            self._expected += [_Expected(replace(now, path=path)) for path in new]
         self._expected = [
-            replace(one, attributes={**one.attributes, **scores.get(one.path, {})})
+            one._replace(saving=_scored(one.saving, scores.get(one.saving.path, {})))
             for one in self._expected
         ]
         self.settle(run, [callback], now.context)
@@ -145,15 +163,16 @@ class Checkpoints:
     def _tell_written(self, run: Run) -> None:
         """Tell of the files that were expected and are there; the others may come."""
         expected, self._expected = self._expected, []
-        for saving in expected:
+        for one in expected:
+            saving = one.saving
             if is_remote(saving.path):
                 told = _version(saving, None, None, self._moment(saving.time))
                 run.record(told)
                 continue
             place = place_of(run, saving.path)
             mark, known = mark_of(place.path), self._kept.get(place.shown)
-            if mark is None or (known is not None and known.mark == mark):
-                self._expected.append(saving)
+            if mark in {None, one.before, known and known.mark}:
+                self._expected.append(one)
                 continue
             written = max(saving.time, min(mark.changed, time.time_ns()))
             version = _version(saving, place, mark, self._moment(written))
@@ -220,6 +239,10 @@ class Checkpoints:
         """Return a time that no version has yet, since a version is known by its time."""
         self._latest = max(self._latest + 1, wanted)
         return self._latest
+
+
+def _scored(saving: Saving, scores: Mapping[str, Plain]) -> Saving:
+    return replace(saving, attributes={**saving.attributes, **scores})
 
 
 def _with_digest(told: ModelVersion, file: StoredFile) -> ModelVersion:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import suppress
 
 from provml_lightning.capture.artifacts import describe_file
 from provml_lightning.domain.files import StoredFile
@@ -32,10 +33,10 @@ class Reader:
         with self._lock:
             self._waiting.append((place, mark))
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._work, name="provml-reader", daemon=True
-                )
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="provml-reader", daemon=True)
+                with suppress(RuntimeError):  # no thread can start now: with the next file, maybe
+                    thread.start()
+                    self._thread = thread
 
     def finished(self, wait: float = 0.0) -> list[tuple[StoredFile, Mark]]:
         """Return what was read since the last call, after waiting at most ``wait`` [s] for more."""

@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.domain.context import Context
+from provml_lightning.loggers.lineage.places import is_remote
 from provml_lightning.loggers.stages import context_of_stage
 
 if TYPE_CHECKING:
@@ -17,7 +19,15 @@ if TYPE_CHECKING:
 
     from provml_lightning.domain.values import Plain
 
-__all__ = ["Saving", "announced", "best_and_last", "context_of_save", "paths_of", "scores_of"]
+__all__ = [
+    "Saving",
+    "announced",
+    "best_and_last",
+    "context_of_save",
+    "paths_of",
+    "scores_of",
+    "writes_later",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +110,12 @@ def context_of_save(trainer: Any) -> str | None:
     return Context.TRAINING.value if stage is not None and fits else stage
 
 
+def writes_later(trainer: Any) -> bool:
+    """Tell whether a Trainer's checkpoints are written by a thread, one after the other."""
+    kinds = type(attribute(attribute(trainer, "strategy"), "checkpoint_io")).__mro__
+    return any("Async" in kind.__name__ for kind in kinds)
+
+
 def _path_of_call(trainer: Any) -> str | None:
     """Return the argument of the ``Trainer.save_checkpoint`` that this call comes from.
 
@@ -113,6 +129,13 @@ def _path_of_call(trainer: Any) -> str | None:
         if frame.f_code.co_name == "save_checkpoint":
             told = frame.f_locals
             if told.get("self") is trainer and told.get("filepath") is not None:
-                return str(told["filepath"])
+                return _settled(str(told["filepath"]))
         frame = frame.f_back
     return None
+
+
+def _settled(path: str) -> str:
+    """Return a path as it stays, whoever changes the working folder later; fsspec knows ``~``."""
+    if is_remote(path) or PurePath(path).is_absolute():
+        return path
+    return str(Path.cwd() / Path(path).expanduser())

@@ -114,10 +114,19 @@ def _arguments(one: Any, without: Iterable[str] = ()) -> Iterator[tuple[str, Any
 
 def _is_plain(value: Any) -> bool:
     """Tell whether a value is a number or text, a tensor of one, or a few of them."""
+    try:
+        return _consists_of_plain(value)
+    except Exception:  # noqa: BLE001  a foreign container may raise anything, or hold itself
+        return False
+
+
+def _consists_of_plain(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return len(value) <= _LONGEST and all(map(_is_plain, (*value.keys(), *value.values())))
+        return len(value) <= _LONGEST and all(
+            map(_consists_of_plain, (*value.keys(), *value.values()))
+        )
     if isinstance(value, (list, tuple)):
-        return len(value) <= _LONGEST and all(map(_is_plain, value))
+        return len(value) <= _LONGEST and all(map(_consists_of_plain, value))
     return isinstance(value, _SIMPLE) or attribute(value, "shape") == ()
 
 

@@ -18,7 +18,12 @@ from provml_lightning.domain.context import Context
 from provml_lightning.domain.records import ContextDeclared
 from provml_lightning.errors import ProvMLError, RecordError
 from provml_lightning.loggers.lineage.checkpoints import Checkpoints
-from provml_lightning.loggers.lineage.saving import announced, context_of_save, scores_of
+from provml_lightning.loggers.lineage.saving import (
+    announced,
+    context_of_save,
+    scores_of,
+    writes_later,
+)
 from provml_lightning.loggers.lineage.telling import (
     SOURCE,
     facts_of,
@@ -102,8 +107,7 @@ class Story:
         """Tell what is true of a ``fit``, ``validate``, ``test`` or ``predict`` from the start."""
         self._trainer = weakref.ref(trainer)
         self._ends, self._origin_is_told = {}, False
-        run = self._known_run()
-        tell_settings(run, trainer, self.parts, self._untold)
+        self._tell_settings(trainer)
         if "model" in self.parts and lightning_rank() == 0:
             self._tell_model(trainer, module)
 
@@ -185,7 +189,7 @@ class Story:
             self._trainer = weakref.ref(trainer)
             self._settle(trainer)
             if (saving := announced(trainer)) is not None:
-                self._checkpoints.expect(saving)
+                self._checkpoints.expect(saving, queued=writes_later(trainer))
 
     @_quiet
     def saved(self, callback: Any) -> None:
@@ -249,6 +253,10 @@ class Story:
     def _tell_data(self, trainer: Any, context: str) -> None:
         if "data" in self.parts:
             tell_data(self._known_run(), trainer, context)
+
+    @_quiet
+    def _tell_settings(self, trainer: Any) -> None:
+        tell_settings(self._known_run(), trainer, self.parts, self._untold)
 
     @_quiet
     def _tell_model(self, trainer: Any, module: Any) -> None:
