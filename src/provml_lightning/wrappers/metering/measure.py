@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from provml_lightning.wrappers.metering.whereabouts import Place
 
 __all__ = ["MOST_RECORDED", "Block", "Ledger", "Measure"]
+
+Whereabouts = tuple[int, int]
 
 MOST_RECORDED = 1000  # of one run: more activities than that are neither drawn nor read
 
@@ -135,17 +139,20 @@ class Measure:
 class Block:
     """A block of code to be measured, entered with ``with`` or ``async with``.
 
+    One block may be entered again before it was left, in threads and in tasks too: each of them
+    leaves what it entered last.
+
     Args:
         begin: Begins the measure.
     """
 
     def __init__(self, begin: Callable[[], Measure]) -> None:
         self._begin = begin
-        self._measures: list[Measure] = []
+        self._measures: list[tuple[Whereabouts, Measure]] = []
 
     def __enter__(self) -> Measure:
         measure = self._begin()
-        self._measures.append(measure)
+        self._measures.append((_here(), measure))
         return measure
 
     def __exit__(
@@ -154,7 +161,7 @@ class Block:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        measure = self._measures.pop()
+        measure = self._left()
         if error is None:
             measure.end()
         else:
@@ -170,6 +177,23 @@ class Block:
         trace: TracebackType | None,
     ) -> None:
         self.__exit__(kind, error, trace)
+
+    def _left(self) -> Measure:
+        """Return what was entered last from here; else, where another leaves it, the last."""
+        here, entered = _here(), list(self._measures)
+        last = next((one for one in reversed(entered) if one[0] == here), entered[-1])
+        self._measures.remove(last)
+        return last[1]
+
+
+def _here() -> Whereabouts:
+    """Return which thread runs, and which task of asyncio in it."""
+    asyncio = sys.modules.get("asyncio")  # where nobody imported it, there are no tasks
+    try:
+        task = None if asyncio is None else asyncio.current_task()
+    except RuntimeError:  # no loop runs
+        task = None
+    return threading.get_ident(), id(task)
 
 
 def _trying(what: str, act: Callable[[], Any]) -> Any:

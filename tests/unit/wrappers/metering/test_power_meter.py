@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -163,6 +164,52 @@ def test_a_thread_stops_what_it_started(meter: PowerMeter, rows: Rows) -> None:
         thread.join(30)
     assert sorted(row["Algorithm"] for row in rows()) == ["block one", "block two", "one", "two"]
     assert all(row["Algorithm"].endswith(row["Comment"]) for row in rows())
+
+
+def test_a_block_that_threads_share_gives_each_its_own_measure(
+    meter: PowerMeter, rows: Rows
+) -> None:
+    block = meter("p", "shared")
+    first_is_in, second_is_in = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with suppress(ValueError), block:
+            first_is_in.set()
+            second_is_in.wait()
+            raise ValueError
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    first_is_in.wait()
+    with block:
+        second_is_in.set()
+        thread.join()
+    failed, other = rows()
+    assert [failed["Error"], other["Error"]] == ["ValueError", ""]
+    assert failed["Started (UTC)"] < other["Started (UTC)"]
+
+
+def test_a_block_that_tasks_share_gives_each_its_own_measure(meter: PowerMeter, rows: Rows) -> None:
+    block = meter("p", "shared")
+
+    async def first(second_is_in: asyncio.Event) -> None:
+        with suppress(ValueError):
+            async with block:
+                await second_is_in.wait()
+                raise ValueError
+
+    async def both() -> None:
+        second_is_in = asyncio.Event()
+        task = asyncio.create_task(first(second_is_in))
+        await asyncio.sleep(0)
+        async with block:
+            second_is_in.set()
+            await task
+
+    asyncio.run(both())
+    failed, other = rows()
+    assert [failed["Error"], other["Error"]] == ["ValueError", ""]
+    assert failed["Started (UTC)"] < other["Started (UTC)"]
 
 
 def test_a_named_measure_is_stopped_whatever_was_started_last(
