@@ -202,6 +202,21 @@ def test_the_callback_survives_a_pickle_of_its_trainer_and_is_there_once() -> No
     assert sum(isinstance(one, Lineage) for one in copy.callbacks) == 1
 
 
+def test_a_trainer_that_is_given_the_callbacks_of_another_is_not_told_of() -> None:
+    logger = prov4ml.ProvMLLogger()
+    first = trainer(logger, max_epochs=1)
+    first.fit(Digits(), digits(), digits())
+    other = prov4ml.ProvMLLogger(name="other")
+    second = trainer(other, max_epochs=3, callbacks=first.callbacks)
+    second.fit(Digits(), digits(), digits())
+    assert sum(isinstance(one, Lineage) for one in second.callbacks) == 1
+    first.test(Digits(), digits(), verbose=False)
+    folder = Path(logger.log_dir)
+    told = json.loads((folder / f"prov_{folder.name}.json").read_bytes())["entity"]
+    assert told["metric/Training/epoch_time/lightning"]["provml:last_step"] == BATCHES
+    assert sum(isinstance(one, Lineage) for one in first.callbacks) == 1
+
+
 def test_a_trainer_that_only_tries_writes_nothing() -> None:
     logger = prov4ml.ProvMLLogger()
     teacher = trainer(logger, fast_dev_run=True)

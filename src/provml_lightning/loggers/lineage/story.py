@@ -102,6 +102,10 @@ class Story:
         self.__dict__.update(state)
         self._begin_anew()
 
+    def is_of(self, trainer: Any) -> bool:
+        """Tell whether a Trainer is the one that is told of."""
+        return self._known_trainer() is trainer
+
     @_quiet
     def enter(self, trainer: Any, module: Any) -> None:
         """Tell what is true of a ``fit``, ``validate``, ``test`` or ``predict`` from the start."""

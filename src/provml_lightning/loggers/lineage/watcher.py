@@ -58,6 +58,14 @@ class Lineage(Callback):
         trainer.callbacks = [*others[:place], self, *others[place:]]
 
     @override
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Leave a Trainer that was given another's callbacks; if it has our logger, that joins it
+        again, before any stage begins.
+        """
+        if not self.story.is_of(trainer):
+            trainer.callbacks = [one for one in trainer.callbacks if one is not self]
+
+    @override
     def on_sanity_check_start(self, trainer: Any, pl_module: Any) -> None:
         self.story.begin(trainer, SANITY_CHECK)
 
