@@ -255,3 +255,14 @@ def test_a_state_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="free space"):
         save_state(nn.Linear(3, 2), tmp_path / "file" / "a.pt")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+class Shy(nn.Linear):
+    def extra_repr(self) -> str:
+        raise AttributeError("not before the first batch")
+
+
+def test_a_layer_that_cannot_describe_itself_is_told_without_that() -> None:
+    _, shy = model_layers(nn.Sequential(Shy(4, 2)))
+    assert shy["description"] is None
+    assert [parameter["shape"] for parameter in shy["parameters"]] == [[2, 4], [2]]

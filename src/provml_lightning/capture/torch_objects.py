@@ -82,7 +82,7 @@ def model_layers(model: Any) -> list[dict[str, Any]]:
     ``settings`` (of torch's own layers, such as ``in_features``) and ``parameters``: those that
     the module holds itself, with ``name``, ``shape``, ``dtype``, ``count`` [1], ``trainable`` and,
     where an earlier module has the same weights, ``tied_to``. What a lazy layer does not know yet
-    is None. Something without named modules gives an empty list.
+    is None, as is a description that raises. Something without named modules gives an empty list.
     """
     if isinstance(model, type) or not callable(attribute(model, "named_modules")):
         return []
@@ -214,10 +214,18 @@ def _layer(name: str, module: Any, seen: dict[int, str]) -> dict[str, Any]:
         "name": name,
         "type": class_name(module),
         "trainable": any(parameter["trainable"] for parameter in parameters),
-        "description": module.extra_repr(),
+        "description": _description(module),
         "settings": _settings(module),
         "parameters": parameters,
     }
+
+
+def _description(module: Any) -> str | None:
+    """Return what torch prints of a module; None where the user's own ``extra_repr`` raises."""
+    try:
+        return str(module.extra_repr())
+    except Exception:  # noqa: BLE001  a foreign method may raise anything
+        return None
 
 
 def _parameter(module: str, name: str, tensor: Any, seen: dict[int, str]) -> dict[str, Any]:
