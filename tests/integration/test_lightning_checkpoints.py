@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint, OnExceptionCheckpoint
-from lightning.pytorch.plugins.io import TorchCheckpointIO
+from lightning.pytorch.plugins.io import AsyncCheckpointIO, CheckpointIO, TorchCheckpointIO
 
 import prov4ml
 from provml_lightning.exporters.crate import write_crate
@@ -243,7 +244,7 @@ class Saves(Callback):
         os.chdir(self.then)
 
 
-def saved_by_hand(saves: Saves, disk: FullDisk) -> list[tuple[Any, Any]]:
+def saved_by_hand(saves: Saves, disk: CheckpointIO) -> list[tuple[Any, Any]]:
     """Return step and place of the versions of a training of three epochs of four batches."""
     logger = prov4ml.ProvMLLogger()
     teacher = trainer(logger, max_epochs=3, callbacks=[saves], plugins=[disk])
@@ -258,6 +259,33 @@ def test_a_save_that_failed_is_no_version_and_lends_no_later_one_its_step(
 ) -> None:
     told = saved_by_hand(Saves("x.ckpt"), FullDisk(step))
     assert told == [(kept, str(tmp_path / "x.ckpt")) for kept in (4, 8, 12) if kept != step]
+
+
+class SlowDisk(TorchCheckpointIO):
+    """Writes nothing before the last save was asked for."""
+
+    def __init__(self) -> None:
+        self.all_are_asked_for = threading.Event()
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, **options: Any) -> None:
+        self.all_are_asked_for.wait()
+        super().save_checkpoint(checkpoint, path, **options)
+
+
+class SavesSlowly(Saves):
+    def __init__(self, path: str, disk: SlowDisk) -> None:
+        super().__init__(path)
+        self.disk = disk
+
+    def on_train_end(self, trainer: Trainer, module: Any) -> None:
+        del trainer, module
+        self.disk.all_are_asked_for.set()
+
+
+def test_of_saves_that_queue_for_one_path_the_last_is_told(tmp_path: Path) -> None:
+    disk = SlowDisk()
+    told = saved_by_hand(SavesSlowly("x.ckpt", disk), AsyncCheckpointIO(disk))
+    assert told == [(12, str(tmp_path / "x.ckpt"))]
 
 
 def test_what_lay_at_the_path_of_a_save_that_failed_is_no_version(tmp_path: Path) -> None:

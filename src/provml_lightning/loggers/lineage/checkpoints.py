@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -114,6 +115,8 @@ class Checkpoints:
 
     def finish(self, run: Run, callbacks: Collection[Any], context: str | None) -> None:
         """Tell of everything that can be known now; wait some seconds for what is being read."""
+        # All that was queued is written: of several for one path the last lies there.
+        self._expected = list({one.saving.path: one for one in self._expected}.values())
         self._tell_written(run)
         self._expected.clear()  # such as the file of a search, which is gone
         self._tell_read(run, _LONGEST_WAIT)
@@ -161,8 +164,12 @@ class Checkpoints:
         return known is None or known.mark != mark
 
     def _tell_written(self, run: Run) -> None:
-        """Tell of the files that were expected and are there; the others may come."""
+        """Tell of the files that were expected and are there; the others may come.
+
+        Of several that are queued for one path nobody knows which one lies there.
+        """
         expected, self._expected = self._expected, []
+        queued = Counter(one.saving.path for one in expected)
         for one in expected:
             saving = one.saving
             if is_remote(saving.path):
@@ -171,7 +178,7 @@ class Checkpoints:
                 continue
             place = place_of(run, saving.path)
             mark, known = mark_of(place.path), self._kept.get(place.shown)
-            if mark in {None, one.before, known and known.mark}:
+            if mark in {None, one.before, known and known.mark} or queued[saving.path] > 1:
                 self._expected.append(one)
                 continue
             written = max(saving.time, min(mark.changed, time.time_ns()))
