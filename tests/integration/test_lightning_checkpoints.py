@@ -426,6 +426,20 @@ def test_a_checkpoint_of_nobodys_run_is_an_input() -> None:
     assert "origin" not in document(logger)["prefix"]
 
 
+def test_a_run_json_of_another_program_above_a_checkpoint_is_no_run() -> None:
+    Path("elsewhere").mkdir()
+    Path("elsewhere", "run.json").write_text('{"a": 1}')
+    teacher = trainer(max_epochs=1)
+    teacher.fit(Digits(), digits(), digits())
+    teacher.save_checkpoint("elsewhere/foreign.ckpt")
+    logger = prov4ml.ProvMLLogger(strict=True)
+    trainer(logger, max_epochs=2).fit(
+        Digits(), digits(), digits(), ckpt_path="elsewhere/foreign.ckpt"
+    )
+    assert "origin" not in document(logger)["prefix"]
+    assert paths(logger)[0] == str(Path("elsewhere/foreign.ckpt").absolute())
+
+
 @pytest.mark.filterwarnings("ignore:Checkpoint directory")
 def test_two_loggers_of_one_trainer_each_tell_the_whole_story() -> None:
     first, second = prov4ml.ProvMLLogger(), prov4ml.ProvMLLogger()

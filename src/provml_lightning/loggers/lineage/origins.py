@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provml_lightning.errors import ProvMLError
+from provml_lightning.errors import MalformedDocumentError, ProvMLError
 from provml_lightning.provenance.statement import state
 from provml_lightning.storage.contents import is_settled, read_contents
 from provml_lightning.storage.index import read_index
@@ -44,12 +44,12 @@ def origin_of(path: Path, own: Path) -> Origin | None:
 
     Raises:
         StorageError: A run's files cannot be read.
-        MalformedDocumentError: Its ``run.json`` is none.
     """
     for folder in path.parents:
         if (folder / "run.json").is_file():
-            document = _document(RunLayout(folder))
-            return _origin(document, path.relative_to(folder).as_posix())
+            with suppress(MalformedDocumentError):  # another program's file of that name
+                document = _document(RunLayout(folder))
+                return _origin(document, path.relative_to(folder).as_posix())
     others = [index for index in own.parent.glob("*/run.json") if index.parent != own]
     newest = sorted(others, key=lambda index: index.stat().st_mtime, reverse=True)
     for index in newest[:_MOST_RUNS]:

@@ -76,11 +76,18 @@ def whose_of(project_name: str, program_name: str, client_name: str, user_name: 
     it was told.
     """
     return Whose(
-        project_name or Path.cwd().name or _NOBODY,
+        project_name or _folder() or _NOBODY,
         program_name or _NOBODY,
         client_name or _NOBODY,
         user_name or _user(),
     )
+
+
+def _folder() -> str:
+    try:
+        return Path.cwd().name
+    except OSError:  # that folder was removed
+        return ""
 
 
 def _text(value: Any) -> str:
