@@ -11,6 +11,7 @@ __all__ = [
     "SYSTEM_METRICS",
     "WORK_METRICS",
     "Metric",
+    "is_source_of_ours",
 ]
 
 
@@ -115,3 +116,17 @@ WORK_METRICS = (
     Metric("batches_per_second", "1/s", "batches a second of the interval", _TIMED),
     Metric("samples_per_second", "1/s", "samples in them a second", _TIMED),
 )
+
+_SOURCES = frozenset(
+    source
+    for metric in (*CARBON_METRICS, EPOCH_TIME, *SYSTEM_METRICS, *WORK_METRICS)
+    for source in metric.sources
+)
+_BEGINNINGS = (OF_CARBON, "flops.", "thop", "lightning", "perf_counter")
+
+
+def is_source_of_ours(source: str | None) -> bool:
+    """Tell whether a metric of this source is one that the library measures, not the user's own."""
+    return source is not None and all(
+        part in _SOURCES or part.startswith(_BEGINNINGS) for part in source.split("+")
+    )

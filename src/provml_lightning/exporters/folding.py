@@ -7,6 +7,7 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from provml_lightning.domain.catalogue import is_source_of_ours
 from provml_lightning.exporters.statements import (
     SETTING,
     Element,
@@ -29,8 +30,8 @@ def fold(statements: Statements, *, alike: int, largest: int) -> Statements:
     """Return the statements with like elements folded into one that counts them.
 
     A chain of derivations keeps its first, its last and its best element. Of other elements that
-    are of one type and related to the same things in the same way, the first ``alike`` - 1 stay;
-    of what a library tells of its own settings, none.
+    are of one type and related to the same things in the same way, the first ``alike`` - 1 stay,
+    of metrics the user's own first; of what a library tells of its own settings, none.
 
     Args:
         statements: What a document states.
@@ -131,7 +132,15 @@ def _fold_families(statements: Statements, alike: int) -> Iterator[tuple[str, st
     for key, element in statements.elements.items():
         groups[element.family, element.bundle, frozenset(ties[key])].append(key)
     for (family, *_), group in groups.items():
+        group.sort(key=lambda key: _is_measured(statements.elements[key]))
         yield from _drawn_as_one(group, 1 if family == SETTING else alike)
+
+
+def _is_measured(element: Element) -> bool:
+    """Tell whether this is a metric of the library's, and not one of the user's own."""
+    source = element.attributes.get("yprov:source")
+    is_metric = "Metric" in element.types and source is not None
+    return is_metric and is_source_of_ours(literal_text(source))
 
 
 def _drawn_as_one(group: Sequence[str], alike: int) -> Iterable[tuple[str, str]]:

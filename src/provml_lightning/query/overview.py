@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from provml_lightning.domain.catalogue import is_source_of_ours
 from provml_lightning.domain.context import canonical_context
 from provml_lightning.query.dialects import local_part
 from provml_lightning.query.documents import load
@@ -72,6 +73,7 @@ class RunOverview:
         ranks: Global ranks of the processes that wrote [1].
         error: Type and message of the exception that ended it.
         torn: Lines of journals that were not whole [1].
+        metrics: The user's own, then those that were measured for them.
         models: Models and, behind them, their versions.
         files: All files of the run's folder; for a document alone, none.
     """
@@ -123,7 +125,9 @@ def read_overview(source: dict[str, Any] | str | Path) -> RunOverview:
         costs=tuple(_costs(told)),
         torn=int(told.get("torn_records") or 0),
         parameters=tuple(_parameters(document, runs)),
-        metrics=tuple(summaries_of(document)),
+        metrics=tuple(
+            sorted(summaries_of(document), key=lambda one: is_source_of_ours(one.source))
+        ),
         files=tuple(files_of(document, source)),
         **_items(document, runs),
     )

@@ -66,6 +66,19 @@ def test_long_lists_are_cut_and_say_so(prov4ml: Command, tmp_path: Path) -> None
     assert "more (--all)" not in whole
 
 
+def test_the_user_s_metrics_stand_before_those_that_were_measured(
+    prov4ml: Command, tmp_path: Path
+) -> None:
+    with library.start_run("many", provenance_save_dir=tmp_path):
+        for number in range(22):
+            library.log_metric(f"a{number}", 1.0, "Training", step=0, source="procfs")
+        library.log_metric("val_loss", 0.5, "Training", step=0)
+
+    rows = [line.split() for line in prov4ml("show", tmp_path / "many_0").output.splitlines()]
+
+    assert rows[rows.index(["Metrics", "of", "Training", "23"]) + 2][0] == "val_loss"
+
+
 def test_what_a_library_tells_of_itself_does_not_hide_what_the_user_set(
     prov4ml: Command, tmp_path: Path
 ) -> None:

@@ -239,6 +239,20 @@ def test_what_a_library_sets_is_one_node_beside_what_the_user_set(
     assert "lr|0.001" in drawn
 
 
+def test_the_user_s_metrics_are_drawn_before_those_that_were_measured(
+    large: Callable[[int], dict[str, Any]], parsed: Parse
+) -> None:
+    document = large(40)
+    for i in range(36):
+        document["entity"][f"metric/{i}"]["yprov:source"] = ("carbon:rapl+nvml.energy", "procfs")[
+            i // 2 % 2
+        ]
+
+    drawn = {label.split("|")[0] for label in nodes(parsed(graph_from_document(document)))}
+
+    assert {"m36", "m37", "m38", "m39"} <= drawn
+
+
 def test_what_is_folded_keeps_its_relations(
     large: Callable[[int], dict[str, Any]], parsed: Parse
 ) -> None:
