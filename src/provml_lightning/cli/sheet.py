@@ -9,12 +9,15 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from provml_lightning.cli.amounts import ABSENT, bytes_of, count, duration, moment, number, plural
-from provml_lightning.cli.standing import advice, status_text
+from provml_lightning.cli.amounts import ABSENT, bytes_of, count, duration, moment, number
+from provml_lightning.cli.header import print_header
 from provml_lightning.cli.tables import Row, print_table
 from provml_lightning.cli.terminal import console, more, shown, title
 from provml_lightning.query.files import FileFacts
-from provml_lightning.query.overview import CostFacts, ItemFacts, ParameterFacts, RunOverview
+from provml_lightning.query.items import ItemFacts
+from provml_lightning.query.literals import number_of
+from provml_lightning.query.overview import ParameterFacts, RunOverview
+from provml_lightning.query.stages import StageFacts
 from provml_lightning.query.summaries import MetricFacts
 
 __all__ = ["print_sheet"]
@@ -31,7 +34,9 @@ def print_sheet(overview: RunOverview, longest: int | None) -> None:
         longest: Rows of a list that are shown [1]; None for all.
     """
     out = console()
-    _print_header(out, overview)
+    print_header(out, overview)
+    _section(out, "Stages", overview.stages, _STAGE, longest)
+    _section(out, "Measures", overview.measures, _MEASURE, longest)
     _print_parameters(out, overview.parameters, longest)
     _print_metrics(out, overview.metrics, longest)
     _section(out, "Data sets", overview.datasets, _DATASET, longest)
@@ -40,55 +45,29 @@ def print_sheet(overview: RunOverview, longest: int | None) -> None:
     _print_files(out, overview.files, longest)
 
 
-def _print_header(out: Console, overview: RunOverview) -> None:
-    head = overview.head
-    out.print(shown(head.name), style="bold")
-    told = ((Text(name, style="dim"), value) for name, value in _header(overview) if value)
-    rows: list[Row] = [{"name": name, "value": value} for name, value in told]
-    print_table(rows, headed=False)
-
-
-def _header(overview: RunOverview) -> list[tuple[str, Any]]:
-    head = overview.head
-    told = advice(head)
-    status = status_text(head.status) if head.status else Text("not stated")
-    return [
-        ("status", Text.assemble(status, ": ", shown(told)) if told else status),
-        ("error", overview.error),
-        ("experiment", _joined(", run ", head.experiment, head.run_id)),
-        ("started", moment(head.started) if head.started else None),
-        ("duration", duration(head.duration) if head.duration is not None else None),
-        ("place", head.place),
-        ("user", _joined(" on ", overview.user, overview.host)),
-        ("ranks", _ranks(overview.ranks)),
-        ("command", overview.command),
-        (
-            "library",
-            _joined(", ", overview.library, overview.python and f"Python {overview.python}"),
-        ),
-        ("torn", f"{plural(overview.torn, 'line')} not whole, and lost" if overview.torn else None),
-        *((cost.name.replace("_", " ", 1), _cost(cost)) for cost in overview.costs),
-        *(("note", note) for note in overview.notes),
-    ]
-
-
-def _cost(cost: CostFacts) -> str:
-    return f"{number(cost.amount)} {cost.unit} ({cost.source})"
-
-
-def _joined(between: str, first: str | None, second: str | None) -> str | None:
-    return f"{first}{between}{second}" if first and second else first or second
-
-
-def _ranks(ranks: tuple[int, ...]) -> str | None:
-    if ranks in ((), (0,)):
-        return None
-    unbroken = len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1  # noqa: PLR2004
-    return f"{ranks[0]}–{ranks[-1]}" if unbroken else ", ".join(map(str, ranks))
+def _state(one: ItemFacts) -> str:
+    marks = {"best": one.facts.get("is_best"), "last": one.facts.get("is_last")}
+    told = [word for word, holds in {**marks, "deleted": one.deleted}.items() if holds is True]
+    return ", ".join(told) or ABSENT
 
 
 Columns = dict[str, Callable[[Any], str | Text]]
 
+_STAGE: Columns = {
+    "name": lambda one: one.name,
+    "start": lambda one: moment(one.started),
+    ">duration": lambda one: duration(one.duration),
+    ">energy [J]": lambda one: _cost(one, "energy"),
+    ">emissions [gCO2eq]": lambda one: _cost(one, "emissions"),
+}
+_MEASURE: Columns = {
+    "package": lambda one: one.package or ABSENT,
+    "algorithm": lambda one: one.algorithm,
+    "step": lambda one: one.step or ABSENT,
+    ">duration": lambda one: duration(one.seconds),
+    ">energy [J]": lambda one: number(one.energy),
+    ">emissions [gCO2eq]": lambda one: number(one.emissions),
+}
 _PARAMETER: Columns = {
     "name": lambda one: one.name,
     "context": lambda one: one.context or ABSENT,
@@ -113,9 +92,12 @@ _DATASET: Columns = _ITEM | {
     "fingerprint": lambda one: _fact(one, "fingerprint")[:_DIGEST],
 }
 _MODEL: Columns = _ITEM | {
+    "state": _state,
     ">step": lambda one: _fact(one, "step"),
+    ">score": lambda one: number(number_of(one.facts.get("score"))),
     ">parameters": lambda one: _fact(one, "total_params"),
-    **_STORED,
+    ">size": lambda one: bytes_of(None if one.deleted else one.size),
+    "file": lambda one: ABSENT if one.deleted else one.path or ABSENT,
 }
 _ARTIFACT: Columns = {**_ITEM, **_STORED}
 
@@ -123,6 +105,10 @@ _ARTIFACT: Columns = {**_ITEM, **_STORED}
 def _fact(one: ItemFacts, name: str) -> str:
     value = one.facts.get(name)
     return count(value) if isinstance(value, int) else ABSENT if value is None else str(value)
+
+
+def _cost(one: StageFacts, name: str) -> str:
+    return number(next((cost.amount for cost in one.costs if cost.name == name), None))
 
 
 def _print_parameters(

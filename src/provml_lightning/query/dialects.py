@@ -20,7 +20,7 @@ from provml_lightning.query.literals import text_of, texts_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["EXPERIMENT_DIR", "Dialect", "Element", "dialect_of", "local_part"]
+__all__ = ["EXPERIMENT_DIR", "Dialect", "Element", "Relation", "dialect_of", "local_part"]
 
 EXPERIMENT_DIR = ("yprov:experiment_dir", "yProv4ML:experiment_dir")
 _FAMILY = frozenset({"", "provml", "prov-ml", "yprov", "yProv4ML"})
@@ -32,6 +32,13 @@ class Element(NamedTuple):
 
     kind: str
     id: str
+    attributes: Mapping[str, Any]
+
+
+class Relation(NamedTuple):
+    """One record of a relation, of any kind."""
+
+    kind: str
     attributes: Mapping[str, Any]
 
 

@@ -15,7 +15,7 @@ from provml_lightning.errors import (
     QueryError,
     RecordNotFoundError,
 )
-from provml_lightning.query.dialects import Dialect, Element, dialect_of
+from provml_lightning.query.dialects import Dialect, Element, Relation, dialect_of
 
 if TYPE_CHECKING:
     from provml_lightning.storage.layout import RunLayout
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Document", "is_document_name", "load"]
 
 _SECTIONS = frozenset({"prefix", "entity", "activity", "agent", "bundle"})
+_RELATIONS = ("used", "wasInformedBy", "wasInvalidatedBy")
 _LARGEST = 2**30
 
 
@@ -39,6 +40,7 @@ class Document:
         archive: The ZIP file that it lies in.
         unsettled: The run whose document was compiled just now, because it has no end.
         agents: Who answers for it.
+        relations: Those of the kinds that a run at a glance needs.
     """
 
     elements: tuple[Element, ...]
@@ -48,10 +50,26 @@ class Document:
     archive: Path | None = None
     unsettled: RunLayout | None = None
     agents: tuple[Element, ...] = ()
+    relations: tuple[Relation, ...] = ()
 
     def of_kind(self, kind: str) -> list[Element]:
         """Return the elements of one section, ``"activity"`` or ``"entity"``."""
         return [element for element in self.elements if element.kind == kind]
+
+    def related(self, kind: str, source: str, target: str) -> list[tuple[str, str]]:
+        """Return the two ends of each relation of one section, such as ``"used"``.
+
+        Args:
+            kind: The section.
+            source: The role of the first end, such as ``"activity"``.
+            target: That of the second.
+        """
+        ends = (f"prov:{source}", f"prov:{target}")
+        return [
+            (str(one.attributes[ends[0]]), str(one.attributes[ends[1]]))
+            for one in self.relations
+            if one.kind == kind and all(end in one.attributes for end in ends)
+        ]
 
 
 def load(source: Mapping[str, Any] | str | PurePath, *, quiet: bool = False) -> Document:
@@ -169,7 +187,14 @@ def _document(data: Any, name: str, **place: Any) -> Document:
     elements = tuple(_elements(data, name, "activity", "entity"))
     agents = tuple(_elements(data, name, "agent"))
     dialect = dialect_of(prefixes)
-    return Document(elements=elements, agents=agents, dialect=dialect, name=name, **place)
+    return Document(
+        elements=elements,
+        agents=agents,
+        relations=tuple(_relations(data)),
+        dialect=dialect,
+        name=name,
+        **place,
+    )
 
 
 def _elements(data: Mapping[str, Any], name: str, *kinds: str) -> Iterator[Element]:
@@ -182,6 +207,18 @@ def _elements(data: Mapping[str, Any], name: str, *kinds: str) -> Iterator[Eleme
                 yield Element(kind, identifier, record)
     for bundle in _mapping(data, "bundle", name).values():
         yield from _elements(bundle, name, *kinds)
+
+
+def _relations(data: Mapping[str, Any]) -> Iterator[Relation]:
+    """Yield relations as far as they have a shape: nothing that is read before depends on them."""
+    for kind in _RELATIONS:
+        section = data.get(kind)
+        for found in section.values() if isinstance(section, Mapping) else ():
+            for record in found if isinstance(found, list) else [found]:
+                if isinstance(record, Mapping):
+                    yield Relation(kind, record)
+    for bundle in _mapping(data, "bundle", "").values():
+        yield from _relations(bundle)
 
 
 def _mapping(data: Mapping[str, Any], section: str, name: str) -> Mapping[str, Any]:

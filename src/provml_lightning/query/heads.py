@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from provml_lightning.query.dialects import Element
     from provml_lightning.storage.layout import RunLayout
 
-__all__ = ["RunHead", "facts_of_run", "head_of", "own_layout", "read_head"]
+__all__ = [
+    "RunHead",
+    "facts_of",
+    "facts_of_run",
+    "head_of",
+    "moment_of",
+    "own_layout",
+    "read_head",
+    "seconds_between",
+]
 
 _START = ("startTime", "startedAtTime", "execution_start_time")
 _END = ("endTime", "endedAtTime", "execution_end_time")
@@ -47,11 +56,7 @@ class RunHead:
     @property
     def duration(self) -> float | None:
         """How long it took [s]."""
-        if self.started is None or self.ended is None:
-            return None
-        if (self.started.tzinfo is None) != (self.ended.tzinfo is None):
-            return None
-        return (self.ended - self.started).total_seconds()
+        return seconds_between(self.started, self.ended)
 
 
 def read_head(folder: Path) -> RunHead:
@@ -74,8 +79,8 @@ def read_head(folder: Path) -> RunHead:
         experiment=index.experiment,
         run_id=index.run_id,
         status=status,
-        started=_moment(index.started),
-        ended=_moment(index.ended) if status is index.status else None,
+        started=moment_of(index.started),
+        ended=moment_of(index.ended) if status is index.status else None,
         settled=settled,
     )
 
@@ -116,11 +121,11 @@ def facts_of_run(document: Document) -> dict[str, Any]:
         if dialect.is_parameter(element) and element.id in (*_START, *_END):
             facts[element.id] = unwrap(element.attributes[dialect.value])
         elif any(dialect.has_type(element, f"provml:{kind}") for kind in _OLD_RUN):
-            facts |= _attributes(element)
+            facts |= facts_of(element)
     for element in document.of_kind("activity"):
         if dialect.is_run(element):
             label = {} if dialect.embedded else {"label": local_part(dialect.label_of(element))}
-            facts |= label | _attributes(element)
+            facts |= label | facts_of(element)
     return facts
 
 
@@ -144,8 +149,16 @@ def _standing(layout: RunLayout, told: Status) -> tuple[Status, bool]:
     return read_steadily(layout, lambda ledger: ledger.status), settled
 
 
-def _attributes(element: Element) -> dict[str, Any]:
+def facts_of(element: Element) -> dict[str, Any]:
+    """Return what is said of an element, by names without their prefix."""
     return {local_part(key): unwrap(value) for key, value in element.attributes.items()}
+
+
+def seconds_between(started: datetime | None, ended: datetime | None) -> float | None:
+    """Return the time from one moment to another [s]; None where that is not known."""
+    if started is None or ended is None or (started.tzinfo is None) != (ended.tzinfo is None):
+        return None
+    return (ended - started).total_seconds()
 
 
 def _status(told: Any) -> Status | None:
@@ -153,10 +166,10 @@ def _status(told: Any) -> Status | None:
 
 
 def _first_moment(facts: dict[str, Any], names: tuple[str, ...]) -> datetime | None:
-    return next((_moment(facts[name]) for name in names if name in facts), None)
+    return next((moment_of(facts[name]) for name in names if name in facts), None)
 
 
-def _moment(value: Any) -> datetime | None:
+def moment_of(value: Any) -> datetime | None:
     """Return a time that is ISO 8601 or seconds since 1970 as text; None for anything else."""
     if isinstance(value, datetime) or value is None:
         return value

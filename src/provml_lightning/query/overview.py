@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from string import digits
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.domain.catalogue import is_source_of_ours
-from provml_lightning.domain.context import canonical_context
-from provml_lightning.query.dialects import local_part
+from provml_lightning.provenance.vocabulary import ORIGIN
+from provml_lightning.query.costs import CostFacts, costs_of
 from provml_lightning.query.documents import load
 from provml_lightning.query.files import FileFacts, files_of
 from provml_lightning.query.heads import RunHead, facts_of_run, head_of
+from provml_lightning.query.items import ItemFacts, context_of, items_of
 from provml_lightning.query.literals import text_of, texts_of, unwrap
+from provml_lightning.query.measures import MeasureFacts, measures_of
+from provml_lightning.query.stages import StageFacts, stages_of
 from provml_lightning.query.summaries import MetricFacts, summaries_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from provml_lightning.query.dialects import Element
     from provml_lightning.query.documents import Document
 
-__all__ = ["CostFacts", "ItemFacts", "ParameterFacts", "RunOverview", "read_overview"]
-
-_KNOWN_ATTRIBUTES = frozenset({"type", "label", "context", "source", "identifier", "fullLabel"})
-
-_NO_THINGS = ("provml:Metric", "provml:MetricsFile", "provml:Experiment", "provml:LearningStage")
+__all__ = ["ParameterFacts", "RunOverview", "read_overview"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,32 +38,6 @@ class ParameterFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemFacts:
-    """A data set, a model, a version or an artifact; ``facts`` is what else is said of it.
-
-    Attributes:
-        path: Its file, as the document has it.
-        size: Bytes of that file [B].
-    """
-
-    name: str
-    context: str | None
-    path: str | None
-    size: int | None
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostFacts:
-    """What the whole run used of something, and where that is known from."""
-
-    name: str
-    amount: float
-    unit: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOverview:
     """What a run was and what came of it; None or empty where the document does not say.
 
@@ -72,9 +45,10 @@ class RunOverview:
         library: Who recorded it, and which version.
         ranks: Global ranks of the processes that wrote [1].
         error: Type and message of the exception that ended it.
+        continues: Names of the runs that it went on from.
         torn: Lines of journals that were not whole [1].
         metrics: The user's own, then those that were measured for them.
-        models: Models and, behind them, their versions.
+        models: Models and, behind them, their versions; those that were deleted last.
         files: All files of the run's folder; for a document alone, none.
     """
 
@@ -86,10 +60,13 @@ class RunOverview:
     python: str | None
     command: str | None
     error: str | None
+    continues: tuple[str, ...]
     notes: tuple[str, ...]
     costs: tuple[CostFacts, ...]
     torn: int
     parameters: tuple[ParameterFacts, ...]
+    stages: tuple[StageFacts, ...]
+    measures: tuple[MeasureFacts, ...]
     metrics: tuple[MetricFacts, ...]
     datasets: tuple[ItemFacts, ...]
     models: tuple[ItemFacts, ...]
@@ -121,15 +98,18 @@ def read_overview(source: dict[str, Any] | str | Path) -> RunOverview:
         python=(text_of(told.get("python_version")) or "").partition(" ")[0] or None,
         command=text_of(told.get("command_line") or told.get("execution_command")),
         error=_error(told),
+        continues=tuple(_continues(document, runs)),
         notes=tuple(texts_of(told.get("note"))),
-        costs=tuple(_costs(told)),
+        costs=tuple(costs_of(told, "total_")),
         torn=int(told.get("torn_records") or 0),
         parameters=tuple(_parameters(document, runs)),
+        stages=tuple(stages_of(document)),
+        measures=tuple(measures_of(document)),
         metrics=tuple(
             sorted(summaries_of(document), key=lambda one: is_source_of_ours(one.source))
         ),
         files=tuple(files_of(document, source)),
-        **_items(document, runs),
+        **items_of(document, runs),
     )
 
 
@@ -152,18 +132,6 @@ def _library(told: Mapping[str, Any]) -> str | None:
     return " ".join(filter(None, parts)) or None
 
 
-def _costs(told: Mapping[str, Any]) -> Iterable[CostFacts]:
-    for name, unit in told.items():
-        quantity = name.removesuffix("_unit")
-        if name.startswith("total_") and quantity in told and quantity != name:
-            yield CostFacts(
-                name=quantity.removeprefix("total_"),
-                amount=float(told[quantity]),
-                unit=str(unit),
-                source=str(told.get(f"{quantity}_source")),
-            )
-
-
 def _error(told: Mapping[str, Any]) -> str | None:
     kind, message = text_of(told.get("error_type")), text_of(told.get("error_message"))
     if kind is None:
@@ -176,75 +144,17 @@ def _parameters(document: Document, runs: set[str]) -> Iterable[ParameterFacts]:
     values: dict[tuple[str, str | None, str | None], list[Any]] = {}
     for element in document.of_kind("entity"):
         if dialect.is_parameter(element):
-            place = _context(document, element, runs), dialect.source_of(element)
+            place = context_of(document, element, runs), dialect.source_of(element)
             key = dialect.label_of(element), *place
             values.setdefault(key, []).append(unwrap(element.attributes[dialect.value]))
     for (name, context, source), told in values.items():
         yield ParameterFacts(name=name, context=context, source=source, values=tuple(told))
 
 
-def _items(document: Document, runs: set[str]) -> dict[str, tuple[ItemFacts, ...]]:
-    """Sort the entities that are things into data sets, models and artifacts."""
-    found: dict[str, list[ItemFacts]] = {"datasets": [], "models": [], "artifacts": []}
-    for element in document.of_kind("entity"):
-        group = _group(document, element)
-        if group is not None:
-            found[group].append(_item(document, element, runs))
-    return {group: tuple(items) for group, items in found.items()}
-
-
-def _group(document: Document, element: Element) -> str | None:
-    dialect = document.dialect
-    if any(dialect.has_type(element, kind) for kind in _NO_THINGS) or _is_original(
-        document, element
-    ):
-        return None
-    if dialect.has_type(element, "provml:Dataset") or _has_statistics(document, element):
-        return "datasets"
-    if dialect.has_type(element, "provml:Model"):
-        return "models"
-    has_file = dialect.path_of(element) is not None
-    return "artifacts" if has_file or dialect.has_type(element, "provml:Artifact") else None
-
-
-def _has_statistics(document: Document, element: Element) -> bool:
-    """Tell whether another tool described a data set here, where it gives no types."""
-    mark = f"{document.dialect.label_of(element)}_stat_"
-    return any(local_part(key).startswith(mark) for key in element.attributes)
-
-
-def _is_original(document: Document, element: Element) -> bool:
-    """Tell whether this is what a copy was made of: the copy stands for both."""
-    if document.dialect.paths_from_document:
-        return element.id.startswith("original/")
-    return document.dialect.label_of(element).startswith(("Original_", "Original "))
-
-
-def _item(document: Document, element: Element, runs: set[str]) -> ItemFacts:
-    label = document.dialect.label_of(element)
-    facts: dict[str, Any] = {}
-    for key, value in element.attributes.items():
-        name = _bare(local_part(key), label)
-        if name not in _KNOWN_ATTRIBUTES:
-            facts[name] = unwrap(value)
-    size = facts.pop("file_size", None)
-    return ItemFacts(
-        name=label,
-        context=_context(document, element, runs),
-        path=document.dialect.path_of(element),
-        size=int(size) if str(size).isdecimal() else None,
-        facts=facts,
-    )
-
-
-def _bare(name: str, label: str) -> str:
-    """Return an attribute's name without the label that other tools put before it."""
-    for mark in (f"{label}_stat_", f"{label.partition('.')[0]}_"):
-        if name.startswith(mark):
-            return name[len(mark) :]
-    return name
-
-
-def _context(document: Document, element: Element, runs: set[str]) -> str | None:
-    context = document.dialect.context_of(element)
-    return None if context in runs else canonical_context(context)
+def _continues(document: Document, runs: set[str]) -> Iterable[str]:
+    """Yield the names of the runs that this one went on from."""
+    names = {one.id: document.dialect.label_of(one) for one in document.of_kind("activity")}
+    for run, earlier in document.related("wasInformedBy", "informed", "informant"):
+        prefix, colon, _ = earlier.partition(":")
+        if run in runs and colon and prefix.rstrip(digits) == ORIGIN:
+            yield names.get(earlier, earlier)

@@ -8,10 +8,20 @@ from zipfile import ZipFile
 import pytest
 
 import prov4ml
-from provml_lightning.domain.records import Status
+from provml_lightning.domain.measured import Total
+from provml_lightning.domain.power_measure import PowerMeasure
+from provml_lightning.domain.records import (
+    ContextDeclared,
+    Continued,
+    FileDeleted,
+    ModelVersion,
+    Status,
+)
 from provml_lightning.errors import RecordNotFoundError
+from provml_lightning.provenance.statement import state
 from provml_lightning.query.overview import read_overview
 from provml_lightning.query.places import require_own_run, require_run
+from tests.conformance.prov.runs import at, contents, ended, opened, stored
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,3 +141,91 @@ def test_a_path_that_is_no_run_names_the_closest(typed_run: Path, tmp_path: Path
         pass
     own = tmp_path / "own_0"
     assert require_own_run(own / "prov_own_0.json") == own
+
+
+def test_the_contexts_of_a_run_say_when_they_were_and_what_they_cost() -> None:
+    declared = [ContextDeclared(time=at(second), context="Training") for second in (2, 12)]
+    costs = [
+        Total(quantity="energy", context="Training", amount=110.5, unit="J", source="rapl"),
+        Total(quantity="emissions", context="Training", amount=0.25, unit="gCO2eq", source="rapl"),
+    ]
+
+    seen = read_overview(state(contents(opened(), *declared, ended(), totals=costs)))
+
+    (training,) = seen.stages
+    assert training.name == "Training"
+    assert training.started == datetime(2026, 1, 2, 3, 4, 7, tzinfo=UTC)
+    assert training.duration == 10
+    assert {one.name: (one.amount, one.unit, one.source) for one in training.costs} == {
+        "energy": (110.5, "J", "rapl"),
+        "emissions": (0.25, "gCO2eq", "rapl"),
+    }
+
+
+def test_a_document_of_another_tool_has_no_stages(typed: dict[str, Any]) -> None:
+    assert read_overview(typed).stages == ()
+
+
+def test_a_version_whose_file_was_deleted_stands_behind_the_others() -> None:
+    told = {"name": "net", "context": "Training"}
+    first = ModelVersion(time=at(1), stored=stored("a.ckpt", "a"), **told)
+    second = ModelVersion(
+        time=at(2), stored=stored("b.ckpt", "b"), attributes={"is_best": True, "score": 0.5}, **told
+    )
+    gone = FileDeleted(time=at(3), path="a.ckpt", context="Training")
+
+    seen = read_overview(state(contents(opened(), first, second, gone, ended())))
+
+    assert [(one.path, one.deleted) for one in seen.models] == [
+        ("b.ckpt", False),
+        ("a.ckpt", True),
+    ]
+    assert seen.models[0].facts["is_best"] is True
+    assert seen.models[0].facts["score"] == 0.5
+
+
+def test_a_run_that_went_on_from_others_names_them() -> None:
+    there = [
+        Continued(
+            time=at(1), path=f"/{name}.ckpt", namespace=f"https://{name}.org/#", run="r", name=name
+        )
+        for name in ("one_3", "other_1")
+    ]
+
+    seen = read_overview(state(contents(opened(), *there, ended())))
+
+    assert seen.continues == ("one_3", "other_1")
+
+
+def test_a_run_inside_another_does_not_continue_it() -> None:
+    inside = opened(parent="urn:uuid:0b54d6c2-1f3c-4b57-8d3e-ba9876543210#run/sweep_7")
+
+    assert read_overview(state(contents(inside, ended()))).continues == ()
+
+
+def test_a_measure_says_what_ran_and_what_that_cost() -> None:
+    measure = PowerMeasure(
+        time=at(1),
+        package="sklearn: trees",
+        algorithm="forest: small",
+        step="training",
+        seconds=2.5,
+        measured={"energy_consumed": 12.5, "emissions": 0.125, "cpu_energy_source": "rapl"},
+    )
+    unknown = PowerMeasure(time=at(5), package="numpy", algorithm="svd", step="", seconds=1.0)
+
+    forest, svd = read_overview(state(contents(opened(), measure, unknown, ended()))).measures
+
+    assert (forest.package, forest.algorithm, forest.step) == (
+        "sklearn: trees", "forest: small", "training",
+    )  # fmt: skip
+    assert (forest.seconds, forest.energy, forest.emissions) == (2.5, 12.5, 0.125)
+    assert forest.facts["cpu_energy_source"] == "rapl"
+    assert (svd.package, svd.energy, svd.emissions) == ("numpy", None, None)
+
+
+@pytest.mark.parametrize("odd", [7, [], {"_:1": 7}, {"_:1": {}}, {"_:1": [None]}])
+def test_a_relation_without_a_shape_is_passed_over(typed: dict[str, Any], odd: object) -> None:
+    typed |= {"wasInvalidatedBy": odd, "wasInformedBy": odd, "used": odd}
+
+    assert [one.deleted for one in read_overview(typed).models] == [False]

@@ -1,0 +1,96 @@
+"""What stands in a run's overview for what its document says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from provml_lightning.domain.measured import Total
+from provml_lightning.domain.power_measure import PowerMeasure
+from provml_lightning.domain.records import (
+    ContextDeclared,
+    Continued,
+    FileDeleted,
+    ModelVersion,
+)
+from provml_lightning.provenance.statement import state
+from tests.conformance.prov.runs import at, contents, ended, opened, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from typer.testing import Result
+
+    from provml_lightning.domain.records import Record
+
+    Command = Callable[..., Result]
+
+
+def document(folder: Path, *records: Record, **changes: Any) -> Path:
+    """Write the document of a run of 60 seconds in which some records were told."""
+    path = folder / "prov_digits_0.json"
+    path.write_text(json.dumps(state(contents(opened(), *records, ended(), **changes))))
+    return path
+
+
+def rows(shown: Result) -> list[list[str]]:
+    return [line.split() for line in shown.output.splitlines()]
+
+
+def test_the_stages_are_a_table_with_their_times_and_costs(
+    prov4ml: Command, tmp_path: Path
+) -> None:
+    told = [ContextDeclared(time=at(second), context="Training") for second in (2, 12)]
+    joules = Total(quantity="energy", context="Training", amount=110.5, unit="J", source="rapl")
+    run = document(tmp_path, *told, totals=[joules])
+
+    stages = rows(prov4ml("show", run))
+    (training,) = json.loads(prov4ml("show", run, "--json").output)["stages"]
+
+    assert ["name", "start", "duration", "energy", "[J]"] in stages
+    assert ["Training", "2026-01-02", "03:04:07", "UTC", "10", "s", "110.5"] in stages
+    assert (training["name"], training["duration"]) == ("Training", 10.0)
+    assert training["costs"] == [{"name": "energy", "amount": 110.5, "unit": "J", "source": "rapl"}]
+
+
+def test_models_say_which_is_best_and_none_that_is_gone_has_a_file(
+    prov4ml: Command, tmp_path: Path
+) -> None:
+    told = {"name": "net", "context": "Training"}
+    marks = {"is_best": True, "is_last": True, "score": 0.125}
+    run = document(
+        tmp_path,
+        ModelVersion(time=at(1), stored=stored("a.ckpt", "a"), attributes={"score": 0.5}, **told),
+        ModelVersion(time=at(2), stored=stored("b.ckpt", "b"), attributes=marks, **told),
+        FileDeleted(time=at(3), path="a.ckpt", context="Training"),
+    )
+
+    models = rows(prov4ml("show", run))
+
+    kept = models.index(["net_1", "Training", "best,", "last", "0.125", "1.02", "kB", "b.ckpt"])
+    assert models[kept + 1] == ["net_0", "Training", "deleted", "0.5", "–", "–"]
+
+
+def test_a_run_says_which_one_it_continues(prov4ml: Command, tmp_path: Path) -> None:
+    there = {"namespace": "https://e.org/#", "run": "r", "name": "digits_3"}
+
+    shown = prov4ml("show", document(tmp_path, Continued(time=at(1), path="/a.ckpt", **there)))
+
+    assert ["continues", "digits_3"] in rows(shown)
+
+
+def test_measures_are_a_table(prov4ml: Command, tmp_path: Path) -> None:
+    measure = PowerMeasure(
+        time=at(1),
+        package="sklearn",
+        algorithm="forest",
+        step="training",
+        seconds=2.5,
+        measured={"energy_consumed": 12.5, "emissions": 0.125},
+    )
+
+    shown = rows(prov4ml("show", document(tmp_path, measure)))
+
+    assert ["Measures", "1"] in shown
+    assert ["sklearn", "forest", "training", "2.5", "s", "12.5", "0.125"] in shown
