@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from provml_lightning.cli.amounts import ABSENT, bytes_of, count, duration, moment, number
@@ -17,6 +18,7 @@ from provml_lightning.query.files import FileFacts
 from provml_lightning.query.items import ItemFacts
 from provml_lightning.query.literals import number_of
 from provml_lightning.query.overview import ParameterFacts, RunOverview
+from provml_lightning.query.settings import asked_most
 from provml_lightning.query.stages import StageFacts
 from provml_lightning.query.summaries import MetricFacts
 
@@ -114,13 +116,37 @@ def _cost(one: StageFacts, name: str) -> str:
 def _print_parameters(
     out: Console, parameters: Sequence[ParameterFacts], longest: int | None
 ) -> None:
-    """Print what the user set; of what a library tells of itself, how much there is."""
+    """Print what the user set; of what a library tells of itself, what is asked for most."""
     own = [one for one in parameters if one.source is None]
     _section(out, "Parameters", own, _PARAMETER, longest)
     for source in dict.fromkeys(one.source for one in parameters if one.source is not None):
         told = [one for one in parameters if one.source == source]
-        few = None if longest is None else 0
-        _section(out, f"Settings of {shown(source)}", told, _PARAMETER, few)
+        name = f"Settings of {shown(source)}"
+        if longest is None:
+            _section(out, name, told, _PARAMETER, None)
+        else:
+            _print_settings(out, name, told)
+
+
+def _print_settings(out: Console, name: str, told: Sequence[ParameterFacts]) -> None:
+    """Print a heading and one line with the few that are asked for most."""
+    few = asked_most(told)
+    out.print(title(name, len(told)))
+    if few:
+        out.print(Padding(shown(" · ".join(map(_setting, few))), (0, 0, 0, 2)))
+    if len(told) > len(few):
+        out.print(more(len(told) - len(few)))
+
+
+def _setting(one: ParameterFacts) -> str:
+    """Return ``max_epochs 5`` for ``trainer/max_epochs``, ``optimizer Adam`` for its class."""
+    kind, *names = one.name.split("/")
+    is_class = kind == "optimizer" and len(names) == 1
+    name = kind if is_class or kind == "seed" else names[-1]
+    values = [str(value) for value in one.values]
+    if is_class:
+        values = [value.rpartition(".")[2] for value in values]
+    return f"{name} {', '.join(value.removesuffix('Accelerator') for value in values)}"
 
 
 def _print_metrics(out: Console, metrics: Sequence[MetricFacts], longest: int | None) -> None:

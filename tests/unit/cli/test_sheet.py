@@ -12,6 +12,7 @@ from provml_lightning.domain.records import (
     Continued,
     FileDeleted,
     ModelVersion,
+    Parameter,
 )
 from provml_lightning.provenance.statement import state
 from tests.conformance.prov.runs import at, contents, ended, opened, stored
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import pytest
     from typer.testing import Result
 
     from provml_lightning.domain.records import Record
@@ -94,3 +96,39 @@ def test_measures_are_a_table(prov4ml: Command, tmp_path: Path) -> None:
 
     assert ["Measures", "1"] in shown
     assert ["sklearn", "forest", "training", "2.5", "s", "12.5", "0.125"] in shown
+
+
+def test_the_settings_that_are_asked_for_most_are_one_line(
+    prov4ml: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    told = {
+        "seed/global": 42,
+        "seed/torch": 7,
+        "trainer/precision": "32-true",
+        "trainer/max_epochs": 5,
+        "trainer/accelerator": "CPUAccelerator",
+        "optimizer/Adam": "torch.optim.adam.Adam",
+        "optimizer/Adam/betas": "(0.9, 0.999)",
+        "optimizer/Adam/lr": 0.01,
+    }
+    run = document(
+        tmp_path,
+        *(
+            Parameter(time=at(1), key=name, value=value, source="lightning")
+            for name, value in told.items()
+        ),
+    )
+
+    lines = [line.strip() for line in prov4ml("show", run).output.splitlines()]
+
+    heading = lines.index("Settings of lightning  8")
+    assert lines[heading + 1].split(" · ") == [
+        "optimizer Adam",
+        "lr 0.01",
+        "max_epochs 5",
+        "precision 32-true",
+        "accelerator CPU",
+        "seed 42",
+    ]
+    assert lines[heading + 2] == "… and 2 more (--all)"
