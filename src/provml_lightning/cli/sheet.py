@@ -36,7 +36,7 @@ def print_sheet(overview: RunOverview, longest: int | None) -> None:
         longest: Rows of a list that are shown [1]; None for all.
     """
     out = console()
-    print_header(out, overview)
+    print_header(out, overview, everything=longest is None)
     _section(out, "Stages", overview.stages, _STAGE, longest)
     _section(out, "Measures", overview.measures, _MEASURE, longest)
     _print_parameters(out, overview.parameters, longest)

@@ -8,6 +8,7 @@ __all__ = [
     "CARBON_METRICS",
     "EPOCH_TIME",
     "OF_CARBON",
+    "OF_SYSTEM",
     "SYSTEM_METRICS",
     "WORK_METRICS",
     "Metric",
@@ -42,6 +43,9 @@ _GPU_ENERGY = (
     "nvml.energy", "nvml.power", "nvml.energy.mig-parent", "nvml.power.mig-parent",
     "amdsmi.energy", "amdsmi.power", "apple",
 )  # fmt: skip
+
+# The topic of notes on what log_system_metrics does not find.
+OF_SYSTEM = "system metrics"
 
 # Before the source of what log_carbon_metrics keeps: its intervals are not log_system_metrics's.
 OF_CARBON = "carbon:"

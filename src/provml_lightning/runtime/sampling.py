@@ -9,6 +9,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from provml_lightning.domain.carbon import Electricity
+from provml_lightning.domain.catalogue import OF_SYSTEM
 from provml_lightning.domain.records import Measured, Note
 from provml_lightning.errors import (
     ConfigurationError,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Sampling", "begin_sampling", "sampling_of", "share_of"]
 
-_TOPIC = "system metrics"
 _FIRST_INTERVAL = 0.1  # the least that CPU time, counted in hundredths of a second, needs [s]
 
 
@@ -214,7 +214,7 @@ def _tell_no_emissions(run: Run) -> None:
     """
     if run.opened.attributes.get("disable_codecarbon"):
         told = "no emissions: disable_codecarbon=True; the energies are kept"
-        run.excuse(_TOPIC, ConfigurationError(told))
+        run.excuse(OF_SYSTEM, ConfigurationError(told))
         return
     told = (
         "no emissions: where the electricity comes from was not told; the energies are kept. Give"
@@ -229,7 +229,7 @@ def _device(channel: str) -> str:
 
 
 def _note(run: Run, message: str) -> None:
-    _record(run, Note(time=time.time_ns(), topic=_TOPIC, message=message))
+    _record(run, Note(time=time.time_ns(), topic=OF_SYSTEM, message=message))
 
 
 def _mention(run: Run, news: Measured | None) -> None:

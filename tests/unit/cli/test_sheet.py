@@ -12,6 +12,7 @@ from provml_lightning.domain.records import (
     Continued,
     FileDeleted,
     ModelVersion,
+    Note,
     Parameter,
 )
 from provml_lightning.provenance.statement import state
@@ -132,3 +133,35 @@ def test_the_settings_that_are_asked_for_most_are_one_line(
         "seed 42",
     ]
     assert lines[heading + 2] == "… and 2 more (--all)"
+
+
+def test_many_notes_on_what_a_machine_does_not_measure_are_one_line(
+    prov4ml: Command, tmp_path: Path
+) -> None:
+    topics = ["storage", "storage", "storage"] + ["system metrics"] * 3
+    notes = [
+        Note(time=at(1), topic=topic, message=f"m{number}") for number, topic in enumerate(topics)
+    ]
+    run = document(tmp_path, *notes)
+
+    cut, whole = rows(prov4ml("show", run)), rows(prov4ml("show", run, "--all"))
+
+    assert [row for row in cut if row[:1] == ["note"]] == [
+        ["note", "storage:", "m0"],
+        ["note", "storage:", "m1"],
+        ["note", "storage:", "m2"],
+        ["note", "system", "metrics:", "3", "notes", "(--all)"],
+    ]
+    assert ["note", "system", "metrics:", "m5"] in whole
+    assert "notes" not in [word for row in whole for word in row]
+
+
+def test_two_notes_on_what_a_machine_does_not_measure_are_shown(
+    prov4ml: Command, tmp_path: Path
+) -> None:
+    notes = [Note(time=at(1), topic="system metrics", message=f"m{number}") for number in (0, 1)]
+
+    shown = rows(prov4ml("show", document(tmp_path, *notes)))
+
+    assert ["note", "system", "metrics:", "m0"] in shown
+    assert ["note", "system", "metrics:", "m1"] in shown
