@@ -67,7 +67,10 @@ def split_epoch(metrics: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]
     Nested mappings are flattened with ``/``; a name that is no text becomes it. An ``epoch`` that
     is no whole number is a metric.
     """
-    nested = any(isinstance(value, Mapping) for value in metrics.values())
+    # The Trainer sends floats alone, and to ask of each whether it is a Mapping takes a while.
+    nested = any(
+        type(value) is not float and isinstance(value, Mapping) for value in metrics.values()
+    )
     values = flatten(metrics) if nested else {str(name): value for name, value in metrics.items()}
     epoch = values.get("epoch")
     if isinstance(epoch, (int, float)) and math.isfinite(epoch) and epoch == int(epoch):
