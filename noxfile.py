@@ -18,7 +18,6 @@ nox.options.sessions = [
     "conformance",
     "integration",
     "e2e",
-    "itwinai",
 ]
 
 BIN = Path(sys.executable).parent

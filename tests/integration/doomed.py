@@ -11,7 +11,6 @@ import mmap
 import multiprocessing
 import os
 import signal
-import struct
 import sys
 import threading
 import time
@@ -52,13 +51,15 @@ class Acknowledged:
         if not path.exists():
             path.write_bytes(bytes(8 * (2 + len(METRICS))))
         with path.open("r+b") as file:
-            self._memory = mmap.mmap(file.fileno(), 0)
+            # One store a counter: struct.pack_into writes zeros first (CPython 3.11), which a kill
+            # may leave there.
+            self._counters = memoryview(mmap.mmap(file.fileno(), 0)).cast("q")
 
     def __getitem__(self, slot: int) -> int:
-        return int(struct.unpack_from("<q", self._memory, 8 * slot)[0])
+        return self._counters[slot]
 
     def __setitem__(self, slot: int, count: int) -> None:
-        struct.pack_into("<q", self._memory, 8 * slot, count)
+        self._counters[slot] = count
 
     @property
     def phase(self) -> int:

@@ -156,6 +156,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {
         (2, 4, 7, 7),
         2 * 2 * 4 * 49 * 1 * 9,
     ),
+    # pytorch #119806: counted by the size of the output.
     "transposed convolution": (
         lambda: nn.ConvTranspose2d(3, 4, 3, stride=2),
         (2, 3, 5, 5),
