@@ -133,7 +133,8 @@ def _print_settings(out: Console, name: str, told: Sequence[ParameterFacts]) -> 
     few = asked_most(told)
     out.print(title(name, len(told)))
     if few:
-        out.print(Padding(shown(" · ".join(map(_setting, few))), (0, 0, 0, 2)))
+        line = shown(" · ".join(map(_setting, few)))
+        out.print(Padding(line, (0, 0, 0, 2), expand=False))  # in a pipe the width has no end
     if len(told) > len(few):
         out.print(more(len(told) - len(few)))
 

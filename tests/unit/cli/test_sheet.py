@@ -165,3 +165,17 @@ def test_two_notes_on_what_a_machine_does_not_measure_are_shown(
 
     assert ["note", "system", "metrics:", "m0"] in shown
     assert ["note", "system", "metrics:", "m1"] in shown
+
+
+def test_in_a_pipe_no_line_is_filled_up_to_an_endless_width(
+    prov4ml: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = [
+        Parameter(time=at(1), key=key, value=5, source="lightning")
+        for key in ("trainer/max_epochs", "trainer/min_epochs", "seed/global")
+    ]
+    run = document(tmp_path, *settings)
+    monkeypatch.delenv("COLUMNS")
+    lines = prov4ml("show", run).output.splitlines()
+    assert any("max_epochs 5" in line for line in lines)
+    assert max(map(len, lines)) < 200
