@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from lightning.pytorch import Trainer
 from typing_extensions import override
 
-from provml_lightning.callbacks.cadence import STAGES
 from provml_lightning.callbacks.course import Meter, Moment
 from provml_lightning.callbacks.monitor import Monitor
 from provml_lightning.callbacks.sinks import Sink
@@ -93,14 +92,6 @@ class SystemMonitor(Monitor):
         docs/reference/metrics.md lists the sources of each metric.
     """
 
-    def __init__(
-        self,
-        every: Literal["step", "epoch"] = "epoch",
-        every_n: int = 1,
-        contexts: Sequence[str] = STAGES,
-    ) -> None:
-        super().__init__(every, every_n, contexts)
-
     @override
     def meters(self, trainer: Trainer, sinks: Sequence[Sink]) -> Sequence[Meter]:
         return [
@@ -133,14 +124,6 @@ class CarbonMonitor(Monitor):
     Source:
         docs/reference/metrics.md lists the sources; the intensities are CodeCarbon's.
     """
-
-    def __init__(
-        self,
-        every: Literal["step", "epoch"] = "epoch",
-        every_n: int = 1,
-        contexts: Sequence[str] = STAGES,
-    ) -> None:
-        super().__init__(every, every_n, contexts)
 
     @override
     def meters(self, trainer: Trainer, sinks: Sequence[Sink]) -> Sequence[Meter]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from contextlib import suppress
@@ -16,11 +15,11 @@ from provml_lightning.capture.environment import (
     installed_packages,
     requirements_text,
 )
-from provml_lightning.domain.carbon import Electricity
 from provml_lightning.domain.records import Artifact, Opened, Status
 from provml_lightning.errors import ConfigurationError, StorageError
 from provml_lightning.provenance.vocabulary import require_iri, run_iri
 from provml_lightning.runtime.collecting import unify
+from provml_lightning.runtime.electricity import electricity_facts
 from provml_lightning.runtime.ranks import (
     broadcast,
     global_rank,
@@ -54,7 +53,7 @@ def check(settings: RunSettings) -> None:
     """
     if settings.prov_user_namespace is not None:
         require_iri(settings.prov_user_namespace)
-    _electricity(settings)
+    electricity_facts(settings.carbon)
     open_format(
         settings.metrics_file_type,
         separator=settings.csv_separator,
@@ -248,23 +247,8 @@ def _about(layout: RunLayout, settings: RunSettings, rank: int) -> dict[str, Pla
         "artifact_uri": layout.relative(layout.artifacts),
         "global_rank": rank,
         "collect_all_processes": settings.collect_all_processes,
-        **_carbon(settings),
+        **electricity_facts(settings.carbon),
     }
-
-
-def _carbon(settings: RunSettings) -> dict[str, Plain]:
-    """Return what is true of the run's electricity, and whether emissions are not to be told."""
-    facts: dict[str, Plain] = dict(_electricity(settings).facts())
-    return {**facts, "disable_codecarbon": True} if settings.carbon.disabled else facts
-
-
-def _electricity(settings: RunSettings) -> Electricity:
-    told = settings.carbon.completed(os.environ)
-    if told.country is None and told.carbon_intensity is None:
-        return Electricity(pue=told.pue or 1.0)
-    from provml_lightning.samplers.grid import electricity_of  # whose tables take a while to load
-
-    return electricity_of(told)
 
 
 def _shown(path: Path) -> str:

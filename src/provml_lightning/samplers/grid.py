@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib.metadata
 import logging
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.domain.carbon import Electricity
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["electricity_of"]
 
 
+@lru_cache(maxsize=32)  # a logger asks when it is made, when its run opens, and again in each part
 def electricity_of(settings: CarbonSettings) -> Electricity:
     """Return the electricity that settings speak of; its intensity is None where none is known.
 
