@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,13 +11,14 @@ from typing import Protocol
 from lightning.pytorch.loggers import Logger
 
 from provml_lightning.callbacks.course import Moment
-from provml_lightning.domain.carbon import CarbonSettings, Electricity
+from provml_lightning.domain.carbon import CarbonSettings
 from provml_lightning.errors import (
     ProvMLError,
     RecordDroppedWarning,
     SamplerReadError,
 )
 from provml_lightning.runtime.counting import excuse_count, note_remarks, remarks_of
+from provml_lightning.runtime.electricity import known_electricity
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.sampling import Sampling, sampling_of
@@ -117,8 +117,9 @@ class LoggersSink:
             ConfigurationError: A variable of ours cannot be.
         """
         if self._sampling is None:
+            electricity = known_electricity(CarbonSettings())
             self._sampling = Sampling(
-                self._folder, electricity=_electricity(), note=_logger.info, silent=_tell_silence
+                self._folder, electricity=electricity, note=_logger.info, silent=_tell_silence
             )
         return self._sampling
 
@@ -153,12 +154,6 @@ class LoggersSink:
         if topic not in self._told:
             self._told.add(topic)
             warn(f"{self._monitor}: {message}", RecordDroppedWarning)
-
-
-def _electricity() -> Electricity:
-    from provml_lightning.samplers.grid import electricity_of  # whose tables take a while to load
-
-    return electricity_of(CarbonSettings().completed(os.environ))
 
 
 def _tell_silence() -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from provml_lightning.domain.carbon import CarbonSettings
     from provml_lightning.domain.values import Plain
 
-__all__ = ["electricity_facts"]
+__all__ = ["electricity_facts", "known_electricity"]
 
 
 def electricity_facts(settings: CarbonSettings) -> dict[str, Plain]:
@@ -21,11 +21,17 @@ def electricity_facts(settings: CarbonSettings) -> dict[str, Plain]:
         ConfigurationError: No carbon intensity is known for the place that was told, or a variable
             of ours cannot be.
     """
-    facts: dict[str, Plain] = dict(_electricity(settings.completed(os.environ)).facts())
+    facts: dict[str, Plain] = dict(known_electricity(settings).facts())
     return {**facts, "disable_codecarbon": True} if settings.disabled else facts
 
 
-def _electricity(told: CarbonSettings) -> Electricity:
+def known_electricity(settings: CarbonSettings) -> Electricity:
+    """Return the electricity that settings and environment speak of.
+
+    Raises:
+        ConfigurationError: As :func:`electricity_facts` does.
+    """
+    told = settings.completed(os.environ)
     if told.country is None and told.carbon_intensity is None:
         return Electricity(pue=told.pue or 1.0)
     from provml_lightning.samplers.grid import electricity_of  # whose tables take a while to load

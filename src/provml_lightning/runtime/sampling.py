@@ -140,10 +140,6 @@ class Sampling:
         self._turns = turns
         return self.measured()
 
-    def cursor(self) -> Cursor:
-        """Return a place in the sampler's time for a caller of its own."""
-        return Cursor(self.sampler)
-
     def stop(self) -> None:
         """Stop the thread and let go of the sensors; a second call does nothing."""
         self.sampler.stop()

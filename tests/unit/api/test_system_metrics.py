@@ -13,6 +13,7 @@ import prov4ml
 from provml_lightning.domain.catalogue import SYSTEM_METRICS
 from provml_lightning.errors import ConfigurationError, SamplerDroppedWarning
 from provml_lightning.runtime.sampling import sampling_of
+from provml_lightning.samplers.interval import Cursor
 from tests.fakes.clock import ManualClock
 from tests.fakes.nvml import GPU_IS_LOST, FakeGpu, FakeNvml
 
@@ -91,7 +92,7 @@ def test_energies_of_short_epochs_add_up_to_the_whole(tmp_path: Path) -> None:
     with prov4ml.start_run("digits", provenance_save_dir=tmp_path) as run:
         sampling = sampling_of(run)
         assert sampling is not None
-        all_along = sampling.cursor()
+        all_along = Cursor(sampling.sampler)
         for step in range(20):
             time.sleep(0.005)
             prov4ml.log_system_metrics("Training", step)
