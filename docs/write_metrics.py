@@ -61,6 +61,7 @@ EPOCHS = """
 ## Epochs
 
 A Trainer with a `ProvMLLogger` keeps this in Training, Validation, Testing and Prediction.
+Step and epoch are those of the metrics that the Trainer logs for the same epoch.
 
 | metric | unit | meaning | `source` |
 |---|---|---|---|

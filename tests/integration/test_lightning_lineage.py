@@ -144,16 +144,30 @@ def test_a_stage_that_an_exception_ends_ends_with_it() -> None:
         assert before < ended <= datetime.now(UTC)
 
 
+class LogsEpochs(Digits):
+    def training_step(self, batch: Any) -> torch.Tensor:
+        loss = self.loss(batch)
+        self.log("epoch_loss", loss, on_step=False, on_epoch=True)
+        return loss
+
+
 def test_every_epoch_has_its_number_and_a_duration_that_the_trainers_hooks_enclose() -> None:
     logger, clock = prov4ml.ProvMLLogger(), Clock()
     teacher = trainer(logger, callbacks=[clock], max_epochs=3, num_sanity_val_steps=1)
-    model = Digits()
+    model = LogsEpochs()
     teacher.fit(model, digits(), digits())
     teacher.test(model, digits(), verbose=False)
 
     frame = prov4ml.get_metric(logger.log_dir, "epoch_time", "Training")
     assert frame["epoch"].tolist() == [0, 1, 2]
-    assert frame["step"].tolist() == [BATCHES, 2 * BATCHES, 3 * BATCHES]
+    assert frame["step"].tolist() == [BATCHES - 1, 2 * BATCHES - 1, 3 * BATCHES - 1]
+    for name, context in (
+        ("epoch_loss", "Training"), ("val_loss", "Validation"), ("test_loss", "Testing"),
+    ):  # fmt: skip
+        own = prov4ml.get_metric(logger.log_dir, "epoch_time", context)
+        lightnings = prov4ml.get_metric(logger.log_dir, name, context)
+        for column in ("step", "epoch"):
+            assert own[column].tolist() == lightnings[column].tolist()
     starts, ends = clock.places("on_train_epoch_start"), clock.places("on_train_epoch_end")
     for start, end, seconds in zip(starts, ends, frame["value"], strict=True):
         # Ours hears of both before the clock does, and after what the Trainer spoke of before.

@@ -14,6 +14,7 @@ from provml_lightning.callbacks.cadence import STAGES, TESTING, TRAINING, VALIDA
 from provml_lightning.callbacks.course import Course, Meter, Moment
 from provml_lightning.callbacks.finding import sinks_of
 from provml_lightning.callbacks.sinks import Sink
+from provml_lightning.capture.trainers import logged_step, step_of_epoch
 from provml_lightning.domain.context import PREDICTION
 from provml_lightning.errors import ProvMLError, SamplerError
 from provml_lightning.runtime.faults import warn
@@ -74,9 +75,9 @@ class Monitor(Callback, ABC):
 
     @override
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # Lightning gives the epoch's own metrics the step of its last batch, which is over by now.
         self._follow(
-            trainer, lambda course: course.epoch(_moment(trainer, TRAINING, _steps(trainer) - 1))
+            trainer,
+            lambda course: course.epoch(_moment(trainer, TRAINING, step_of_epoch(trainer))),
         )
 
     @override
@@ -223,7 +224,7 @@ class Monitor(Callback, ABC):
 
 
 def _moment(trainer: Trainer, stage: str, step: int | None = None) -> Moment:
-    return Moment(stage, _steps(trainer) if step is None else step, trainer.current_epoch)
+    return Moment(stage, logged_step(trainer) if step is None else step, trainer.current_epoch)
 
 
 def _trained(trainer: Trainer, batch_idx: int) -> tuple[Moment, int | None]:
@@ -239,16 +240,6 @@ def _loop(trainer: Trainer, stage: str) -> Any:
         fits = trainer.state.fn == "fit"
         return trainer.fit_loop.epoch_loop.val_loop if fits else trainer.validate_loop
     return trainer.test_loop if stage == TESTING else trainer.predict_loop
-
-
-def _steps(trainer: Trainer) -> int:
-    """Return the batches after which the optimiser stepped, which is what loggers get as step.
-
-    Source:
-        Lightning's own monitors read it there; nothing public tells it (lightning 2.6.6).
-    """
-    steps: int = getattr(trainer.fit_loop.epoch_loop, "_batches_that_stepped", trainer.global_step)
-    return steps
 
 
 def _seen(loop: Any, batch_idx: int, dataloader_idx: int) -> int:

@@ -25,6 +25,7 @@ from provml_lightning.errors import RecordError, StorageError
 from provml_lightning.loggers.lineage.parts import chosen_parts
 from provml_lightning.loggers.lineage.story import Story
 from provml_lightning.loggers.lineage.watcher import Lineage
+from provml_lightning.loggers.meeting import silent_trainer
 from provml_lightning.loggers.parameters import keep_parameters
 from provml_lightning.loggers.recording import lightning_rank, on_recording_ranks
 from provml_lightning.loggers.stages import (
@@ -142,6 +143,8 @@ class ProvMLLogger(VersionedLogger):
     def experiment(self) -> Any:
         """The run, opened on first use; on ranks that do not record, what takes every call."""
         if self.records_here:
+            if (trainer := silent_trainer(sys._getframe(1))) is not None:  # noqa: SLF001
+                self._meet(trainer)
             return self._opened()
         if current() is None:
             # The module's own prov4ml calls on this rank go nowhere, instead of waiting.
@@ -185,14 +188,12 @@ class ProvMLLogger(VersionedLogger):
         """Learn which Trainer works; Lightning calls this at the start of every entry point."""
         try:
             trainer = model.trainer
-            self._trainer = weakref.ref(trainer)
+            weakref.ref(trainer)
         except (RuntimeError, AttributeError, TypeError):  # Fabric, or a module of no Trainer
             self._trainer = None
             return
-        if context_of_stage(trainer) is not None:
-            BUSY_RUNS.add(self._opened())
+        self._meet(trainer)
         if self._lineage is not None:
-            self._lineage.join(trainer)
             self._lineage.story.enter(trainer, model)
 
     @override
@@ -227,6 +228,14 @@ class ProvMLLogger(VersionedLogger):
     @rank_zero_experiment
     def _experiment(self) -> Run:
         return self._opened()
+
+    def _meet(self, trainer: Any) -> None:
+        """Learn which Trainer works, and hear of what it does from now on."""
+        self._trainer = weakref.ref(trainer)
+        if context_of_stage(trainer) is not None:
+            BUSY_RUNS.add(self._opened())
+        if self._lineage is not None:
+            self._lineage.join(trainer)
 
     def _current_trainer(self) -> Any:
         return self._trainer and self._trainer()

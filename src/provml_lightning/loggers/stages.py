@@ -30,6 +30,7 @@ _STAGES = {
     "test": Context.TESTING.value,
     "predict": PREDICTION,
 }
+_NUMBERS, _TEXT = frozenset({float, int}), frozenset({str})
 _NAMES = {
     "train": Context.TRAINING.value,
     "training": Context.TRAINING.value,
@@ -64,14 +65,12 @@ def context_of_name(name: str) -> str | None:
 def split_epoch(metrics: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
     """Return the values without the epoch that Lightning puts among them, and that epoch.
 
-    Nested mappings are flattened with ``/``; a name that is no text becomes it. An ``epoch`` that
+    What is nested is flattened with ``/``; a name that is no text becomes it. An ``epoch`` that
     is no whole number is a metric.
     """
-    # The Trainer sends floats alone, and to ask of each whether it is a Mapping takes a while.
-    nested = any(
-        type(value) is not float and isinstance(value, Mapping) for value in metrics.values()
-    )
-    values = flatten(metrics) if nested else {str(name): value for name, value in metrics.items()}
+    # The Trainer sends numbers under texts, and to ask each of them what it is takes a while.
+    sent = _NUMBERS.issuperset(map(type, metrics.values())) and _TEXT.issuperset(map(type, metrics))
+    values = dict(metrics) if sent else flatten(metrics)
     epoch = values.get("epoch")
     if isinstance(epoch, (int, float)) and math.isfinite(epoch) and epoch == int(epoch):
         del values["epoch"]

@@ -5,24 +5,25 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.domain.records import Continued, FileDeleted, FileUsed, ModelVersion
-from provml_lightning.domain.redaction import redact
+from provml_lightning.loggers.lineage.digests import Digests
+from provml_lightning.loggers.lineage.earlier import told_before
+from provml_lightning.loggers.lineage.kept import Kept
 from provml_lightning.loggers.lineage.origins import has_version, origin_of
 from provml_lightning.loggers.lineage.places import (
+    UNSEEN,
     Mark,
     Place,
     first_look,
     gone_at,
-    is_remote,
     mark_of,
     place_of,
 )
-from provml_lightning.loggers.lineage.reading import Reader
 from provml_lightning.loggers.lineage.saving import Saving, best_and_last, paths_of
 from provml_lightning.runtime.run import Run
 
@@ -34,7 +35,6 @@ __all__ = ["Checkpoints"]
 
 _SOURCE = "lightning"
 _MOST_LOOKED_FOR = 64  # files whose deletion is looked for while a training runs
-_LONGEST_WAIT = 10.0  # for digests, when documents are written [s]
 
 
 class _Expected(NamedTuple):
@@ -44,35 +44,38 @@ class _Expected(NamedTuple):
     before: Mark | None = None
 
 
-@dataclass(slots=True)
-class _Kept:
-    """A checkpoint that lies there, as it was told last, and when it was last made or used [ns].
-
-    ``path`` is as the Trainer has it.
-    """
-
-    path: str
-    place: Place
-    mark: Mark
-    told: ModelVersion
-    last: int
-
-
 class Checkpoints:
     """Tells a run of its checkpoints; files are looked at and read, never copied."""
 
     def __init__(self) -> None:
         self._since = time.time_ns()
         self._latest = 0
+        self._is_taken_up = self._has_told = False
         self._expected: list[_Expected] = []
-        self._kept: dict[str, _Kept] = {}
-        self._unread: dict[tuple[str, Mark], ModelVersion] = {}
-        self._reader = Reader()
+        self._kept: dict[str, Kept] = {}
+        self._digests = Digests()
 
-    def expect(self, saving: Saving, *, queued: bool = False) -> None:
+    def take_up(self, run: Run) -> None:
+        """Go on with the checkpoints that earlier processes of the run told of, once."""
+        if self._is_taken_up:
+            return
+        self._is_taken_up = True
+        for shown, told in told_before(run.layout, _SOURCE).items():
+            path = str(run.directory / shown) if told.stored else shown
+            place = place_of(run, path)
+            mark = UNSEEN if place.is_remote else mark_of(place)
+            file = None if mark is None else first_look(place, mark)
+            if file is not None and file.size != (told.stored or told.original or file).size:
+                continue  # somebody put another one there
+            self._keep(path, place, mark or UNSEEN, told)
+        local = [shown for shown, known in self._kept.items() if not known.place.is_remote]
+        self._tell_deleted(run, local, None)
+
+    def expect(self, run: Run, saving: Saving, *, queued: bool = False) -> None:
         """Take a checkpoint that is about to be written.
 
         Args:
+            run: The run.
             saving: The checkpoint.
             queued: Those before it may still be on their way; else one for the same path that has
                 not come has failed, and would be taken for this one.
@@ -80,13 +83,12 @@ class Checkpoints:
         if not queued:
             others = [one for one in self._expected if one.saving.path != saving.path]
             self._expected = others
-        before = None if is_remote(saving.path) else mark_of(Path(saving.path))
-        self._expected.append(_Expected(saving, before))
+        self._expected.append(_Expected(saving, mark_of(place_of(run, saving.path))))
 
     def saved(
         self, run: Run, callback: Any, scores: Mapping[str, Mapping[str, Plain]], now: Saving
     ) -> None:
-        """Tell of what a ModelCheckpoint has just written.
+        """Take what a ModelCheckpoint says of what it has just written.
 
         Args:
             run: The run.
@@ -103,27 +105,34 @@ class Checkpoints:
             one._replace(saving=_scored(one.saving, scores.get(one.saving.path, {})))
             for one in self._expected
         ]
-        self.settle(run, [callback], now.context)
 
     def settle(self, run: Run, callbacks: Collection[Any], context: str | None) -> None:
         """Tell of files that were written, read or deleted since the last call."""
         self._tell_written(run)
-        self._tell_read(run)
+        self._digests.tell(run, self._kept)
         listed = {path for one in callbacks for path in paths_of(one)}
-        others = [shown for shown, known in self._kept.items() if known.path not in listed]
+        others = [shown for shown, known in self._kept.items() if known.may_be_gone(listed)]
         self._tell_deleted(run, others[-_MOST_LOOKED_FOR:], context)
 
     def finish(self, run: Run, callbacks: Collection[Any], context: str | None) -> None:
         """Tell of everything that can be known now; wait some seconds for what is being read."""
         # All that was queued is written: of several for one path the last lies there.
         self._expected = list({one.saving.path: one for one in self._expected}.values())
-        self._tell_written(run)
+        self._tell_written(run, at_last=True)
         self._expected.clear()  # such as the file of a search, which is gone
-        self._tell_read(run, _LONGEST_WAIT)
-        if self._reader.is_idle:
-            self._unread.clear()  # they were deleted before
+        self._look_again(run)
         self._tell_deleted(run, list(self._kept), context)
-        self._tell_marks(run, callbacks)
+        self._digests.finish(run, self._kept)
+        if self._has_told:  # who only tests what an earlier process made, marks nothing anew
+            self._tell_marks(run, callbacks)
+
+    def _look_again(self, run: Run) -> None:
+        """Tell what can be seen by now of files that nobody could look at."""
+        for known in [one for one in self._kept.values() if one.file is None]:
+            mark = mark_of(known.place)
+            file = mark and first_look(known.place, mark)
+            if mark is not None and file is not None:
+                self._tell(run, known.path, known.place, mark, _seen(known, file))
 
     def use(self, run: Run, saving: Saving) -> None:
         """Tell that a context began from a checkpoint: of this run, of another, or of nobody's.
@@ -139,11 +148,12 @@ class Checkpoints:
             told = FileUsed(time=now, path=place.shown, context=saving.context, source=_SOURCE)
             run.record(told)
             return
-        if is_remote(saving.path) or (mark := mark_of(place.path)) is None:
+        if (mark := mark_of(place)) is None:
             return
-        version = replace(_version(saving, place, mark, now), is_input=True)
+        version = replace(_version(saving, place, first_look(place, mark), now), is_input=True)
         self._tell(run, saving.path, place, mark, version)
-        origin = None if place.is_inside else origin_of(place.path, run.directory)
+        elsewhere = not (place.is_inside or place.is_remote)
+        origin = origin_of(Path(place.path), run.directory) if elsewhere else None
         if origin is not None:
             run.record(
                 Continued(
@@ -158,62 +168,56 @@ class Checkpoints:
 
     def _is_new(self, run: Run, path: str) -> bool:
         place = place_of(run, path)
-        mark, known = mark_of(place.path), self._kept.get(place.shown)
-        if mark is None or mark.changed < self._since:
+        mark, known = mark_of(place), self._kept.get(place.shown)
+        if mark is None or 0 < mark.changed < self._since:
             return False
+        if mark == UNSEEN:
+            return known is None
         return known is None or known.mark != mark
 
-    def _tell_written(self, run: Run) -> None:
+    def _tell_written(self, run: Run, *, at_last: bool = False) -> None:
         """Tell of the files that were expected and are there; the others may come.
 
-        Of several that are queued for one path nobody knows which one lies there.
+        Of several that are queued for one path nobody knows which one lies there. What a remote
+        store does not say is waited for; at last it is told without being seen.
         """
         expected, self._expected = self._expected, []
         queued = Counter(one.saving.path for one in expected)
         for one in expected:
             saving = one.saving
-            if is_remote(saving.path):
-                told = _version(saving, None, None, self._moment(saving.time))
-                run.record(told)
-                continue
             place = place_of(run, saving.path)
-            mark, known = mark_of(place.path), self._kept.get(place.shown)
-            if mark in {None, one.before, known and known.mark} or queued[saving.path] > 1:
+            mark, known = mark_of(place), self._kept.get(place.shown)
+            is_old = mark is None or (mark != UNSEEN and mark in {one.before, known and known.mark})
+            if mark is None or is_old or queued[saving.path] > 1:
+                self._expected.append(one)
+                continue
+            file = first_look(place, mark)
+            if file is None and not at_last:
                 self._expected.append(one)
                 continue
             written = max(saving.time, min(mark.changed, time.time_ns()))
-            version = _version(saving, place, mark, self._moment(written))
+            version = _version(saving, place, file, self._moment(written))
             self._tell(run, saving.path, place, mark, version)
 
     def _tell(self, run: Run, path: str, place: Place, mark: Mark, told: ModelVersion) -> None:
         run.record(told)
-        self._kept.pop(place.shown, None)
-        self._kept[place.shown] = _Kept(path, place, mark, told, told.time)
-        self._unread[place.shown, mark] = told
-        self._reader.read(place, mark)
+        self._has_told = True
+        self._keep(path, place, mark, told)
 
-    def _tell_read(self, run: Run, wait: float = 0.0) -> None:
-        """Tell the digests of what was read."""
-        for file, mark in self._reader.finished(wait):
-            told = self._unread.pop((file.path, mark), None)
-            known = self._kept.get(file.path)
-            if known is not None and known.mark == mark:
-                told = known.told
-            if told is None:
-                continue
-            whole = _with_digest(told, file)
-            run.record(whole)
-            if known is not None and known.mark == mark:
-                known.told = whole
+    def _keep(self, path: str, place: Place, mark: Mark, told: ModelVersion) -> None:
+        self._kept.pop(place.shown, None)
+        self._kept[place.shown] = known = Kept(path, place, mark, told, told.time)
+        if known.lacks_digest:
+            self._digests.want(known)
 
     def _tell_deleted(self, run: Run, candidates: Collection[str], context: str | None) -> None:
         for shown in candidates:
             known = self._kept[shown]
-            if mark_of(known.place.path) is not None:
+            if mark_of(known.place) is not None:
                 continue
             del self._kept[shown]
             self._mark(run, known, {})
-            gone = gone_at(known.place.path, known.last, self._moment(time.time_ns()))
+            gone = gone_at(known.place, known.last, self._moment(time.time_ns()))
             run.record(FileDeleted(time=gone, path=shown, context=context, source=_SOURCE))
 
     def _tell_marks(self, run: Run, callbacks: Collection[Any]) -> None:
@@ -232,15 +236,10 @@ class Checkpoints:
                 run, self._kept[shown], {name: True for name, is_so in marks.items() if is_so}
             )
 
-    def _mark(self, run: Run, known: _Kept, marks: Mapping[str, Plain]) -> None:
-        others = {
-            name: value
-            for name, value in known.told.attributes.items()
-            if name not in {"is_best", "is_last"}
-        }
-        if known.told.attributes != (marked := {**others, **marks}):
-            known.told = replace(known.told, attributes=marked)
-            run.record(known.told)
+    def _mark(self, run: Run, known: Kept, marks: Mapping[str, Plain]) -> None:
+        if (marked := known.marked(marks)) is not None:
+            known.told = marked
+            run.record(marked)
 
     def _moment(self, wanted: int) -> int:
         """Return a time that no version has yet, since a version is known by its time."""
@@ -252,19 +251,23 @@ def _scored(saving: Saving, scores: Mapping[str, Plain]) -> Saving:
     return replace(saving, attributes={**saving.attributes, **scores})
 
 
-def _with_digest(told: ModelVersion, file: StoredFile) -> ModelVersion:
-    return replace(told, stored=file) if told.stored else replace(told, original=file)
+def _seen(known: Kept, file: StoredFile) -> ModelVersion:
+    others = {name: value for name, value in known.told.attributes.items() if name != "location"}
+    return replace(
+        known.told,
+        stored=file if known.place.is_inside else None,
+        original=None if known.place.is_inside else file,
+        attributes=others,
+    )
 
 
-def _version(saving: Saving, place: Place | None, mark: Mark | None, now: int) -> ModelVersion:
-    file = first_look(place, mark) if place is not None and mark is not None else None
-    inside = place is not None and place.is_inside
-    elsewhere = {} if place is not None else {"location": redact(saving.path)}
+def _version(saving: Saving, place: Place, file: StoredFile | None, now: int) -> ModelVersion:
+    elsewhere = {"location": place.shown} if file is None else {}
     return ModelVersion(
         time=now,
         name=saving.model,
-        stored=file if inside else None,
-        original=None if inside else file,
+        stored=file if place.is_inside else None,
+        original=None if place.is_inside else file,
         context=saving.context,
         source=_SOURCE,
         step=saving.step,

@@ -7,69 +7,113 @@ from pathlib import Path
 from typing import NamedTuple
 
 from provml_lightning.capture.media_types import media_type
+from provml_lightning.capture.remote_files import local_path, look_at
 from provml_lightning.domain.files import StoredFile
+from provml_lightning.domain.redaction import redact
+from provml_lightning.errors import StorageError
 from provml_lightning.runtime.run import Run
 
-__all__ = ["Mark", "Place", "first_look", "gone_at", "is_remote", "mark_of", "place_of"]
+__all__ = ["UNSEEN", "Mark", "Place", "first_look", "gone_at", "is_remote", "mark_of", "place_of"]
 
 
 class Mark(NamedTuple):
-    """What tells a file at a path from one that took its place: node, size [B] and time [ns]."""
+    """What tells a file at a path from one that took its place.
 
-    node: int
+    Attributes:
+        node: The file system's node; the tag that a remote store gives.
+        size: Bytes; of a local folder its own [B].
+        changed: When it was written [ns]; 0 where a remote store does not say.
+        files: Number of files in a remote folder; None for everything else.
+    """
+
+    node: int | str
     size: int
     changed: int
+    files: int | None = None
+
+
+UNSEEN = Mark("unseen", 0, 0)  # of what lies, or does not lie, where a disk or store is silent
 
 
 class Place(NamedTuple):
-    """A path, how the record shows it, and whether it lies in the run's folder."""
+    """A path or URL, how the record shows it, and whether it lies in the run's folder."""
 
-    path: Path
+    path: str
     shown: str
     is_inside: bool
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is a URL, which Lightning writes to through fsspec."""
+        return is_remote(self.path)
+
 
 def is_remote(path: str) -> bool:
-    """Tell whether a path is a URL, which Lightning writes to through fsspec."""
-    return "://" in path
-
-
-def mark_of(path: Path) -> Mark | None:
-    """Return the mark of a file or folder; None where there is none."""
-    try:
-        found = path.stat()
-    except (OSError, ValueError):
-        return None
-    return Mark(found.st_ino, found.st_size, found.st_mtime_ns)
+    """Tell whether a path is a URL of another machine, or of another store on this one."""
+    return "://" in path and local_path(path) is None
 
 
 def place_of(run: Run, path: str) -> Place:
     """Return where a path leads; what lies in the run's folder is shown relative to that."""
-    real, folder = Path(os.path.realpath(path)), Path(os.path.realpath(run.directory))
+    if is_remote(path):
+        return Place(path, redact(path), is_inside=False)
+    real = Path(os.path.realpath(local_path(path) or path))
+    folder = Path(os.path.realpath(run.directory))
     if real.is_relative_to(folder):
-        return Place(real, real.relative_to(folder).as_posix(), is_inside=True)
-    return Place(real, str(real), is_inside=False)
+        return Place(str(real), real.relative_to(folder).as_posix(), is_inside=True)
+    return Place(str(real), str(real), is_inside=False)
 
 
-def first_look(place: Place, mark: Mark) -> StoredFile:
-    """Return what a file is without its digest; of a folder the files as they are listed now."""
-    if not place.path.is_dir():
-        return StoredFile(path=place.shown, size=mark.size, media_type=media_type(place.path.name))
-    sizes = [
-        Path(folder, name).lstat().st_size
-        for folder, _, names in os.walk(place.path)
-        for name in names
+def mark_of(place: Place) -> Mark | None:
+    """Return the mark of a file or folder; None where there is none, UNSEEN where nobody tells."""
+    if place.is_remote:
+        try:
+            seen = look_at(place.path)
+        except StorageError:
+            return UNSEEN
+        return seen and Mark(seen.tag, seen.size, seen.changed, seen.files)
+    try:
+        found = Path(place.path).stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    except OSError:
+        return UNSEEN
+    return Mark(found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def first_look(place: Place, mark: Mark) -> StoredFile | None:
+    """Return what a file is without its digest; of a folder the files as they are listed now.
+
+    None for what could not be looked at.
+    """
+    if mark == UNSEEN:
+        return None
+    size, files = mark.size, mark.files
+    try:
+        if not place.is_remote and Path(place.path).is_dir():
+            sizes = _sizes(place.path)
+            size, files = sum(sizes), len(sizes)
+    except OSError:
+        return None
+    if files is None:
+        return StoredFile(path=place.shown, size=size, media_type=media_type(place.shown))
+    return StoredFile(path=place.shown, size=size, media_type="inode/directory", files=files)
+
+
+def _sizes(path: str) -> list[int]:
+    return [
+        Path(folder, name).lstat().st_size for folder, _, names in os.walk(path) for name in names
     ]
-    return StoredFile(
-        path=place.shown, size=sum(sizes), media_type="inode/directory", files=len(sizes)
-    )
 
 
-def gone_at(path: Path, earliest: int, now: int) -> int:
+def gone_at(place: Place, earliest: int, now: int) -> int:
     """Return when a file that is gone was deleted at the latest [ns].
 
     Its folder changed last when it was deleted, or later; the file system's clock may be some
-    milliseconds behind ours.
+    milliseconds behind ours. A remote store does not say when it was.
     """
-    folder = mark_of(path.parent)
-    return max(earliest, min(now, folder.changed) if folder else now)
+    try:
+        changed = now if place.is_remote else Path(place.path).parent.stat().st_mtime_ns
+    except OSError:
+        changed = now
+    return max(earliest, min(now, changed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import suppress
+from pathlib import Path
 
 from provml_lightning.capture.artifacts import describe_file
 from provml_lightning.domain.files import StoredFile
@@ -23,7 +24,6 @@ class Reader:
         self._lock = threading.RLock()  # a signal may come while it is held
         self._thread: threading.Thread | None = None
 
-    @property
     def is_idle(self) -> bool:
         """Tell whether nothing is being read."""
         return self._thread is None
@@ -53,8 +53,8 @@ class Reader:
                     return
                 place, mark = self._waiting.popleft()
             try:
-                described = describe_file(place.path, shown_as=place.shown)
+                described = describe_file(Path(place.path), shown_as=place.shown)
             except ProvMLError:  # it was deleted: what is known of it stays
                 continue
-            if mark_of(place.path) == mark:  # else another took its place meanwhile
+            if mark_of(place) == mark:  # else another took its place meanwhile
                 self._read.append((described, mark))

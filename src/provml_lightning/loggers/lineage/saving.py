@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.capture.foreign import attribute
+from provml_lightning.capture.remote_files import local_path
 from provml_lightning.domain.context import Context
 from provml_lightning.loggers.lineage.places import is_remote
 from provml_lightning.loggers.stages import context_of_stage
@@ -138,4 +139,4 @@ def _settled(path: str) -> str:
     """Return a path as it stays, whoever changes the working folder later; fsspec knows ``~``."""
     if is_remote(path) or PurePath(path).is_absolute():
         return path
-    return str(Path.cwd() / Path(path).expanduser())
+    return str(Path.cwd() / (local_path(path) or Path(path).expanduser()))

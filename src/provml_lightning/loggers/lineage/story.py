@@ -13,6 +13,7 @@ from lightning.pytorch import Callback
 from typing_extensions import override
 
 from provml_lightning.capture.torch_objects import model_layers
+from provml_lightning.capture.trainers import logged_step, step_of_epoch
 from provml_lightning.domain.catalogue import EPOCH_TIME
 from provml_lightning.domain.context import Context
 from provml_lightning.domain.records import ContextDeclared
@@ -90,6 +91,7 @@ class Story:
         self._ends: dict[str, int | None] = {}
         self._epochs: dict[str, float] = {}
         self._origin_is_told = True
+        self._is_begun = False
         self._model: object = None
 
     @override
@@ -106,12 +108,17 @@ class Story:
         """Tell whether a Trainer is the one that is told of."""
         return self._known_trainer() is trainer
 
+    def follow(self, trainer: Any) -> None:
+        """Take a Trainer as the one that is told of."""
+        self._trainer = weakref.ref(trainer)
+
     @_quiet
     def enter(self, trainer: Any, module: Any) -> None:
         """Tell what is true of a ``fit``, ``validate``, ``test`` or ``predict`` from the start."""
-        self._trainer = weakref.ref(trainer)
-        self._ends, self._origin_is_told = {}, False
+        self._ends, self._origin_is_told, self._is_begun = {}, False, True
         self._tell_settings(trainer)
+        if self._keeps_checkpoints:
+            self._checkpoints.take_up(self._known_run())
         if "model" in self.parts and lightning_rank() == 0:
             self._tell_model(trainer, module)
 
@@ -121,6 +128,8 @@ class Story:
 
         The loaders of a sanity check are there when the validation in it begins, not before.
         """
+        if not self._is_begun:
+            self.enter(trainer, trainer.lightning_module)
         run = self._known_run()
         if trainer.sanity_checking and context != SANITY_CHECK:
             self._tell_data(trainer, SANITY_CHECK)
@@ -147,6 +156,7 @@ class Story:
 
         All callbacks have then heard of that end, and done what they do at it.
         """
+        self._is_begun = False
         context = context_of_stage(trainer)
         if context in self._ends:
             self._ends[context] = time.time_ns()
@@ -154,6 +164,7 @@ class Story:
     @_quiet
     def end_all(self, trainer: Any) -> None:
         """Take down that an exception ended whatever was under way."""
+        self._is_begun = False
         now = time.time_ns()
         self._ends = {context: end or now for context, end in self._ends.items()}
         self._settle(trainer)
@@ -166,15 +177,16 @@ class Story:
 
     @_quiet
     def end_epoch(self, trainer: Any, context: str) -> None:
-        """Tell how long an epoch took; its step is that of the optimizers together."""
+        """Tell how long an epoch took, at the step where the Trainer logs that epoch's metrics."""
         began = self._epochs.pop(context, None)
         if began is None or "epochs" not in self.parts or trainer.sanity_checking:
             return
+        is_training = context == Context.TRAINING.value
         self._known_run().record_metric(
             EPOCH_TIME.name,
             time.perf_counter() - began,
             context,
-            trainer.global_step,
+            step_of_epoch(trainer) if is_training else logged_step(trainer),
             SOURCE,
             epoch=trainer.current_epoch,
             unit=EPOCH_TIME.unit,
@@ -190,10 +202,10 @@ class Story:
     def saving(self, trainer: Any) -> None:
         """Take down that a checkpoint is about to be written."""
         if self._keeps_checkpoints:
-            self._trainer = weakref.ref(trainer)
+            self.follow(trainer)
             self._settle(trainer)
             if (saving := announced(trainer)) is not None:
-                self._checkpoints.expect(saving, queued=writes_later(trainer))
+                self._checkpoints.expect(self._known_run(), saving, queued=writes_later(trainer))
 
     @_quiet
     def saved(self, callback: Any) -> None:
@@ -204,6 +216,7 @@ class Story:
         now = announced(trainer, path="")
         if now is not None:
             self._checkpoints.saved(self._known_run(), callback, scores_of(callback, trainer), now)
+            self._settle(trainer)
 
     @_quiet
     def finish(self, run: Run) -> None:

@@ -51,6 +51,7 @@ class Lineage(Callback):
         Only those that search for settings stay before it, as Lightning wants them. The list is
         replaced and not changed: somebody may be going through it just now.
         """
+        self.story.follow(trainer)
         others = trainer.callbacks
         if any(one is self for one in others):
             return

@@ -1,0 +1,157 @@
+"""Checkpoints in a store that is no folder of this machine, through fsspec as Lightning has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import fsspec
+import pytest
+import torch
+from fsspec.implementations.memory import MemoryFileSystem
+from lightning.pytorch.callbacks import Callback
+
+import prov4ml
+from tests.stories import document, fitted, relations, versions
+from tests.training import Digits, digits, trainer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`")
+
+
+class Store(MemoryFileSystem):
+    """A store that counts the questions, and answers none while it is out of reach."""
+
+    protocol = "store"
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+    asked: ClassVar[list[str]] = []
+    is_out_of_reach: ClassVar[bool] = False
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return super()._strip_protocol(path.replace("store://", "memory://"))
+
+    def info(self, path: str, **options: Any) -> dict[str, Any]:
+        Store.asked.append(path)
+        if Store.is_out_of_reach:
+            raise ConnectionError("https://user:hunter2@store is out of reach")
+        return super().info(path, **options)
+
+
+fsspec.register_implementation("store", Store)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(7)
+    yield
+    Store.store.clear()
+    Store.asked.clear()
+    Store.is_out_of_reach = False
+
+
+def test_a_remote_checkpoint_is_a_version_with_its_url_and_the_size_that_the_store_says() -> None:
+    logger = prov4ml.ProvMLLogger()
+    _, keeper, diary = fitted(logger, dirpath="store://bucket/run", save_top_k=-1)
+
+    found = list(versions(logger).values())
+    assert [one["dcterms:identifier"] for one in found] == list(keeper.best_k_models)
+    for one, saved in zip(found, diary.saved, strict=True):
+        assert (one["provml:epoch"], one["provml:step"]) == (saved["epoch"], saved["step"])
+        assert one["provml:score"] == saved["score"]
+        with fsspec.open(one["dcterms:identifier"]) as file:
+            assert one["yprov:file_size"] == len(file.read())
+        assert "provml:sha256" not in one  # nothing is fetched for a digest
+    best = [one["dcterms:identifier"] for one in found if one.get("provml:is_best")]
+    assert best == [keeper.best_model_path]
+    assert not list(Path(logger.log_dir).rglob("*.ckpt"))
+
+
+def test_a_remote_checkpoint_that_is_deleted_is_no_more() -> None:
+    logger = prov4ml.ProvMLLogger()
+    _, keeper, _ = fitted(logger, dirpath="store://bucket/run", save_top_k=1)
+    found = versions(logger)
+    there = {key for key, one in found.items() if Store().exists(one["dcterms:identifier"])}
+    assert {found[key]["dcterms:identifier"] for key in there} == {keeper.best_model_path}
+    gone = relations(logger, "wasInvalidatedBy", "entity", "activity")
+    assert len(found) == 4
+    assert set(gone) == {(key, "context/Training") for key in found.keys() - there}
+
+
+def test_remote_checkpoints_of_weights_alone_and_by_hand_are_versions_too() -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher, keeper, _ = fitted(
+        logger, dirpath="store://bucket/run", save_top_k=-1, save_weights_only=True
+    )
+    teacher.save_checkpoint("store://bucket/by hand.ckpt")
+    prov4ml.end_run()
+    assert [one["dcterms:identifier"] for one in versions(logger).values()] == [
+        *keeper.best_k_models, "store://bucket/by hand.ckpt",
+    ]  # fmt: skip
+
+
+def test_a_test_and_a_training_of_a_remote_checkpoint_use_it() -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher, keeper, _ = fitted(logger, dirpath="store://bucket/run", save_top_k=-1)
+    teacher.test(Digits(), digits(), ckpt_path=keeper.best_model_path, verbose=False)
+    (best,) = [key for key, one in versions(logger).items() if one.get("provml:is_best")]
+    assert ("context/Testing", best) in relations(logger, "used", "activity", "entity")
+
+    other = prov4ml.ProvMLLogger(name="other")
+    trainer(other, max_epochs=5).fit(Digits(), digits(), digits(), ckpt_path=keeper.best_model_path)
+    ((loaded, told),) = versions(other).items()
+    assert told["dcterms:identifier"] == keeper.best_model_path
+    assert ("context/Training", loaded) in relations(other, "used", "activity", "entity")
+
+
+class Unplugs(Callback):
+    """Loses the store when the training has saved for the last time."""
+
+    def on_train_end(self, trainer: Any, module: Any) -> None:
+        del trainer, module
+        Store.is_out_of_reach = True
+
+
+def test_a_store_that_is_lost_costs_neither_the_training_nor_a_version() -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger, max_epochs=2, callbacks=[Unplugs()])
+    teacher.fit(Digits(), digits(), digits())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "is_out_of_reach", False)
+        teacher.save_checkpoint("store://me:hunter2@bucket/last.ckpt")
+    prov4ml.end_run()
+
+    (told,) = versions(logger).values()
+    assert told["provml:step"] == teacher.global_step
+    assert told["provml:location"] == "store://***@bucket/last.ckpt"
+    assert "yprov:file_size" not in told
+    assert "hunter2" not in str(document(logger))
+    assert not relations(logger, "wasInvalidatedBy", "entity")
+
+
+def test_a_store_is_not_asked_at_every_epoch_for_what_lies_there() -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger, max_epochs=1)
+    teacher.fit(Digits(), digits(), digits())
+    teacher.save_checkpoint("store://bucket/by hand.ckpt")
+    teacher.validate(Digits(), digits(), verbose=False)
+    Store.asked.clear()
+    for _ in range(3):
+        teacher.validate(Digits(), digits(), verbose=False)
+    assert len(Store.asked) <= 3  # once each time that the documents are written
+
+
+def test_a_url_of_this_machine_is_a_path(tmp_path: Path) -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger, max_epochs=1)
+    teacher.fit(Digits(), digits(), digits())
+    teacher.save_checkpoint(f"file://{tmp_path}/here.ckpt")
+    prov4ml.end_run()
+    (told,) = versions(logger).values()
+    assert told["dcterms:identifier"] == str(tmp_path / "here.ckpt")
+    assert told["yprov:file_size"] == (tmp_path / "here.ckpt").stat().st_size
+    assert len(told["provml:sha256"]) == 64

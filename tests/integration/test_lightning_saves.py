@@ -1,0 +1,190 @@
+"""Checkpoints that are saved by hand, that fail, that queue."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint, OnExceptionCheckpoint
+from lightning.pytorch.plugins.io import AsyncCheckpointIO, CheckpointIO, TorchCheckpointIO
+
+import prov4ml
+from tests.stories import Diary, relations, versions
+from tests.training import Digits, digits, trainer
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(7)
+
+
+class SavesByHand(Digits):
+    def on_train_epoch_end(self) -> None:
+        self.trainer.save_checkpoint(f"by hand {self.current_epoch}.ckpt")
+
+
+class FullDisk(TorchCheckpointIO):
+    """Finds no room for the saves of some steps."""
+
+    def __init__(self, *steps: int) -> None:
+        self.steps = steps
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, **options: Any) -> None:
+        if checkpoint["global_step"] in self.steps:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().save_checkpoint(checkpoint, path, **options)
+
+
+class Saves(Callback):
+    """Saves at one path after every epoch, whatever becomes of it, and goes elsewhere."""
+
+    def __init__(self, path: str, then: str = ".") -> None:
+        self.path = path
+        self.then = then
+
+    def on_train_epoch_end(self, trainer: Trainer, module: Any) -> None:
+        del module
+        with suppress(OSError):
+            trainer.save_checkpoint(self.path)
+        Path(self.then).mkdir(exist_ok=True)
+        os.chdir(self.then)
+
+
+def saved_by_hand(saves: Saves, disk: CheckpointIO) -> list[tuple[Any, Any]]:
+    """Return step and place of the versions of a training of three epochs of four batches."""
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger, max_epochs=3, callbacks=[saves], plugins=[disk])
+    teacher.fit(Digits(), digits(), digits())
+    found = versions(logger).values()
+    return [(one["provml:step"], one["dcterms:identifier"]) for one in found]
+
+
+@pytest.mark.parametrize("step", [4, 8])
+def test_a_save_that_failed_is_no_version_and_lends_no_later_one_its_step(
+    tmp_path: Path, step: int
+) -> None:
+    told = saved_by_hand(Saves("x.ckpt"), FullDisk(step))
+    assert told == [(kept, str(tmp_path / "x.ckpt")) for kept in (4, 8, 12) if kept != step]
+
+
+class SlowDisk(TorchCheckpointIO):
+    """Writes nothing before the last save was asked for."""
+
+    def __init__(self) -> None:
+        self.all_are_asked_for = threading.Event()
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, **options: Any) -> None:
+        self.all_are_asked_for.wait()
+        super().save_checkpoint(checkpoint, path, **options)
+
+
+class SavesSlowly(Saves):
+    def __init__(self, path: str, disk: SlowDisk) -> None:
+        super().__init__(path)
+        self.disk = disk
+
+    def on_train_end(self, trainer: Trainer, module: Any) -> None:
+        del trainer, module
+        self.disk.all_are_asked_for.set()
+
+
+def test_of_saves_that_queue_for_one_path_the_last_is_told(tmp_path: Path) -> None:
+    disk = SlowDisk()
+    told = saved_by_hand(SavesSlowly("x.ckpt", disk), AsyncCheckpointIO(disk))
+    assert told == [(12, str(tmp_path / "x.ckpt"))]
+
+
+@pytest.mark.filterwarnings("ignore:.*AsyncCheckpointIO")
+@pytest.mark.parametrize("kept", [1, 2, -1])
+def test_checkpoints_that_a_thread_writes_are_those_of_one_that_waits(kept: int) -> None:
+    """Compare what is told, but for times and digests, which differ from training to training."""
+
+    def told(*plugins: CheckpointIO) -> tuple[list[Any], set[Any], dict[str, Any]]:
+        torch.manual_seed(7)
+        logger = prov4ml.ProvMLLogger()
+        keeper, diary = ModelCheckpoint(monitor="val_loss", save_top_k=kept), Diary()
+        teacher = trainer(
+            logger, max_epochs=4, enable_checkpointing=True,
+            callbacks=[diary, keeper], plugins=list(plugins),
+        )  # fmt: skip
+        teacher.fit(Digits(), digits(), digits())
+        prov4ml.end_run()
+        found = versions(logger)
+        names = ("epoch", "step", "score", "is_best", "is_last")
+        facts = [
+            [one["dcterms:identifier"], *(one.get(f"provml:{name}") for name in names)]
+            for one in found.values()
+        ]
+        assert [one[3] for one in facts] == [saved["score"] for saved in diary.saved]
+        gone = {entity for (entity,) in relations(logger, "wasInvalidatedBy", "entity")}
+        digests = {
+            one["provml:sha256"]: hashlib.sha256(file.read_bytes()).hexdigest()
+            for key, one in found.items()
+            if key not in gone and (file := Path(logger.log_dir, one["dcterms:identifier"]))
+        }
+        return facts, gone, digests
+
+    facts, gone, digests = told(AsyncCheckpointIO())
+    assert (facts, gone) == told()[:2]
+    assert all(own == there for own, there in digests.items())
+    assert len(facts) == 4
+    assert len(digests) == (4 if kept == -1 else kept)
+
+
+def test_what_lay_at_the_path_of_a_save_that_failed_is_no_version(tmp_path: Path) -> None:
+    (tmp_path / "x.ckpt").write_bytes(b"of somebody else")
+    assert saved_by_hand(Saves("x.ckpt"), FullDisk(4, 8, 12)) == []
+
+
+def test_a_relative_path_is_that_of_the_save_though_the_working_folder_changes(
+    tmp_path: Path,
+) -> None:
+    told = saved_by_hand(Saves("x.ckpt", then="below"), FullDisk())
+    places = (tmp_path, tmp_path / "below", tmp_path / "below" / "below")
+    assert [place for _, place in told] == [str(place / "x.ckpt") for place in places]
+
+
+def test_what_is_saved_by_hand_in_and_after_a_training_is_kept_with_its_place() -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger)
+    teacher.fit(SavesByHand(), digits(), digits())
+    teacher.save_checkpoint(Path("after.ckpt"))
+    prov4ml.end_run()
+
+    found = versions(logger)
+    assert [one["dcterms:identifier"] for one in found.values()] == [
+        str(Path(name).absolute()) for name in ("by hand 0.ckpt", "by hand 1.ckpt", "after.ckpt")
+    ]
+    assert [one["provml:step"] for one in found.values()] == [4, 8, teacher.global_step]
+    made = dict(relations(logger, "wasGeneratedBy", "entity", "activity"))
+    assert [made[one] for one in found] == [
+        "context/Training", "context/Training", "run/lightning_logs_0",
+    ]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*fit.ckpt_path=")
+def test_the_checkpoint_of_an_exception_is_a_version_of_the_failed_run() -> None:
+    class Failing(Digits):
+        def on_validation_epoch_end(self) -> None:
+            raise RuntimeError("no more")
+
+    logger = prov4ml.ProvMLLogger()
+    keeper = OnExceptionCheckpoint(Path.cwd())
+    with pytest.raises(RuntimeError, match="no more"):
+        trainer(logger, callbacks=[keeper], enable_checkpointing=True).fit(
+            Failing(), digits(), digits()
+        )
+    (found,) = versions(logger).values()
+    assert found["dcterms:identifier"] == keeper.ckpt_path
+    assert len(found["provml:sha256"]) == 64

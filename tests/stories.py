@@ -1,0 +1,76 @@
+"""What a document says of a training, and a training that leaves checkpoints."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+
+from tests.conformance.prov.checker import complaints
+from tests.conformance.prov.reading import parse
+from tests.training import Digits, digits, trainer
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
+
+__all__ = ["Diary", "document", "fitted", "paths", "relations", "versions"]
+
+Entity = dict[str, Any]
+
+
+def document(logger: Any) -> dict[str, Any]:
+    """Return a run's document, which holds all constraints of PROV."""
+    directory = Path(logger.log_dir)
+    content = (directory / f"prov_{directory.name}.json").read_bytes()
+    assert complaints(parse(content)) == []
+    read: dict[str, Any] = json.loads(content)
+    return read
+
+
+def versions(logger: Any) -> dict[str, Entity]:
+    """Return the versions of models by id, in the order in which they were made."""
+    entities = document(logger)["entity"].items()
+    found = {key: one for key, one in entities if "provml:version" in one}
+    return dict(sorted(found.items(), key=lambda item: int(item[1]["provml:version"])))
+
+
+def relations(logger: Any, kind: str, *names: str) -> list[tuple[Any, ...]]:
+    found = document(logger).get(kind, {}).values()
+    return [tuple(one.get(f"prov:{name}") for name in names) for one in found]
+
+
+def paths(logger: Any, **marks: Any) -> list[str]:
+    return [
+        str(Path(logger.log_dir, one["dcterms:identifier"]))
+        for one in versions(logger).values()
+        if all(one.get(f"provml:{name}") == value for name, value in marks.items())
+    ]
+
+
+class Diary(Callback):
+    """Takes down what the Trainer reports whenever it saves."""
+
+    def __init__(self) -> None:
+        self.saved: list[dict[str, Any]] = []
+
+    def on_save_checkpoint(self, trainer: Trainer, module: Any, checkpoint: dict[str, Any]) -> None:
+        del module
+        self.saved.append(
+            {
+                "epoch": checkpoint["epoch"],
+                "step": checkpoint["global_step"],
+                "score": float(trainer.callback_metrics["val_loss"]),
+                "time": datetime.now(UTC),
+            }
+        )
+
+
+def fitted(logger: Any, **options: Any) -> tuple[Trainer, ModelCheckpoint, Diary]:
+    keeper = ModelCheckpoint(**{"monitor": "val_loss", **options})
+    diary = Diary()
+    teacher = trainer(logger, max_epochs=4, enable_checkpointing=True, callbacks=[diary, keeper])
+    teacher.fit(Digits(), digits(), digits())
+    return teacher, keeper, diary
