@@ -16,6 +16,7 @@ from benchmarks import (
     disk_space,
     importing,
     lightning_fit,
+    lightning_step,
     logging_calls,
     memory,
     monitored_fit,
@@ -31,6 +32,7 @@ __all__: list[str] = []
 BENCHMARKS = {
     "log": logging_calls.measure,
     "fit": lightning_fit.measure,
+    "step": lightning_step.measure,
     "disk": disk_space.measure,
     "close": closing.measure,
     "memory": memory.measure,

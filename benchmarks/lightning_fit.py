@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import gc
-import time
 import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.measuring import Times, in_fresh_process, interleave, over
+from benchmarks.measuring import Times, in_fresh_process, over
 from benchmarks.rows import Row
+from benchmarks.turns import BESIDE, LOOP, compete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["column", "fit", "measure"]
+    from benchmarks.turns import Worker
+
+__all__ = ["IDLE", "NONE", "OURS", "column", "fit", "loggers", "measure"]
 
 OURS = "ProvMLLogger"
 NONE = "logger=False"
@@ -22,6 +24,7 @@ IDLE = "a logger that does nothing"
 CSV = "CSVLogger"
 TENSORBOARD = "TensorBoardLogger"
 
+STEPS_OF_A_TURN = 10
 RATIO_BUDGETS = {NONE: 1.02, IDLE: None, CSV: 1.0, TENSORBOARD: 1.0}
 
 
@@ -78,19 +81,16 @@ def column(times: list[list[float]], clock: str) -> list[float]:
 
 
 def contend(rounds: int, steps: int) -> dict[str, dict[str, list[Times]]]:
-    """Fit with every logger in turn; return the times of the loop and of the whole fit."""
-    loops: dict[str, list[Times]] = {}
-    wholes = interleave(
-        {
-            name: partial(fit, build, steps, loops.setdefault(name, []))
-            for name, build in _loggers().items()
-        },
-        rounds,
-    )
-    return {"loop": {name: times[1:] for name, times in loops.items()}, "whole fit": wholes}
+    """Fit with every logger, ten steps in turn; return the times of the loop and of the whole."""
+    found = compete({name: partial(fit, build, steps) for name, build in loggers().items()}, rounds)
+    return {
+        "loop": {name: [one.loop for one in workers] for name, workers in found.items()},
+        "whole fit": {name: [one.whole for one in workers] for name, workers in found.items()},
+    }
 
 
-def _loggers() -> dict[str, Callable[[], Any]]:
+def loggers() -> dict[str, Callable[[], Any]]:
+    """Return what makes each logger, by its name."""
     from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
     from lightning.pytorch.loggers.logger import DummyLogger
 
@@ -106,20 +106,26 @@ def _loggers() -> dict[str, Callable[[], Any]]:
 
 
 def fit(
-    build: Callable[[], Any], steps: int, loops: list[Times], callbacks: Sequence[Any] = ()
-) -> Times:
-    """Fit a linear model; put the time of the loop into a list, return that of the whole fit."""
-    import lightning.pytorch as pl
+    build: Callable[[], Any], steps: int, worker: Worker, callbacks: Sequence[Any] = ()
+) -> None:
+    """Fit a linear model; the worker takes the time."""
     import torch
 
     warnings.simplefilter("ignore")
-    torch.manual_seed(0)
     torch.set_num_threads(1)  # a tiny model has no work for two, and waiting for them is noise
-    data = torch.utils.data.TensorDataset(
-        torch.rand(16 * steps, 64), torch.randint(0, 10, (16 * steps,))
-    )
-    trainer = pl.Trainer(
-        logger=build(),
+    with worker:
+        trainer = _trainer(build(), callbacks)
+        model, loader = _model(worker), _loader(steps)
+        gc.collect()  # what the fit before left behind is not this one's to clear away
+        worker.start()
+        trainer.fit(model, loader)
+
+
+def _trainer(logger: Any, callbacks: Sequence[Any]) -> Any:
+    import lightning.pytorch as pl
+
+    return pl.Trainer(
+        logger=logger,
         callbacks=list(callbacks),
         max_epochs=1,
         log_every_n_steps=1,
@@ -128,14 +134,18 @@ def fit(
         enable_checkpointing=False,
         enable_model_summary=False,
     )
-    model, loader = _model(loops), torch.utils.data.DataLoader(data, batch_size=16)
-    gc.collect()  # what the fit before left behind is not this one's to clear away
-    start = _now()
-    trainer.fit(model, loader)
-    return _since(start)
 
 
-def _model(loops: list[Times]) -> Any:
+def _loader(steps: int) -> Any:
+    import torch
+
+    torch.manual_seed(0)
+    images, labels = torch.rand(16 * steps, 64), torch.randint(0, 10, (16 * steps,))
+    data = torch.utils.data.TensorDataset(images, labels)
+    return torch.utils.data.DataLoader(data, batch_size=16)
+
+
+def _model(worker: Worker) -> Any:
     import lightning.pytorch as pl
     import torch
     from typing_extensions import override
@@ -152,7 +162,9 @@ def _model(loops: list[Times]) -> Any:
             return self.layer(x)
 
         @override
-        def training_step(self, batch: Any, _: int) -> Any:
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            if batch_idx and batch_idx % STEPS_OF_A_TURN == 0:
+                worker.hand_on()
             x, y = batch
             loss = torch.nn.functional.cross_entropy(self(x), y)
             self.log_dict({f"loss_{number}": loss for number in range(5)})
@@ -164,19 +176,10 @@ def _model(loops: list[Times]) -> Any:
 
         @override
         def on_train_epoch_start(self) -> None:
-            self.start = _now()
+            worker.turn_to(LOOP)
 
         @override
         def on_train_epoch_end(self) -> None:
-            loops.append(_since(self.start))
+            worker.turn_to(BESIDE)
 
     return Digits()
-
-
-def _now() -> Times:
-    return Times(time.perf_counter(), time.process_time())
-
-
-def _since(start: Times) -> Times:
-    now = _now()
-    return Times(now.wall - start.wall, now.cpu - start.cpu)

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["ENVIRONMENT", "Times", "in_fresh_process", "interleave", "over", "timed"]
+__all__ = [
+    "ENVIRONMENT",
+    "Times",
+    "in_fresh_process",
+    "interleave",
+    "now",
+    "over",
+    "since",
+    "timed",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,9 +44,20 @@ class Times(NamedTuple):
 
 def timed(action: Callable[[], object]) -> Times:
     """Do something once and return how long it took [s]."""
-    wall, cpu = time.perf_counter(), time.process_time()
+    start = now()
     action()
-    return Times(time.perf_counter() - wall, time.process_time() - cpu)
+    return since(start)
+
+
+def now() -> Times:
+    """Return what both clocks say [s]."""
+    return Times(time.perf_counter(), time.process_time())
+
+
+def since(start: Times) -> Times:
+    """Return how long it is since both clocks said something [s]."""
+    current = now()
+    return Times(current.wall - start.wall, current.cpu - start.cpu)
 
 
 def interleave(

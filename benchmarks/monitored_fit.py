@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.lightning_fit import column, fit
 from benchmarks.measuring import Times, in_fresh_process, interleave, over
 from benchmarks.rows import Row
+from benchmarks.turns import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,15 +42,17 @@ def contend(rounds: int, steps: int) -> dict[str, list[Times]]:
     """Fit with each choice of monitors in turn; return the times of the loop."""
     from provml_lightning import ProvMLLogger
 
-    loops: dict[str, list[Times]] = {}
-
     def contender(name: str, callbacks: Callable[[], list[Any]]) -> Callable[[], Times]:
-        times = loops.setdefault(name, [])
         build = partial(ProvMLLogger, save_dir="ours", carbon_intensity=300.0)
-        return lambda: fit(build, steps, times, callbacks())
 
-    interleave({name: contender(name, made) for name, made in _choices().items()}, rounds)
-    return {name: times[1:] for name, times in loops.items()}
+        def fitted() -> Times:
+            worker = Worker(name)
+            fit(build, steps, worker, callbacks())
+            return worker.loop
+
+        return fitted
+
+    return interleave({name: contender(name, made) for name, made in _choices().items()}, rounds)
 
 
 def _choices() -> dict[str, Callable[[], list[Any]]]:

@@ -13,6 +13,7 @@ BUDGETED = (
     "log_metric,",
     "ProvMLLogger, 20 steps, loop",
     "ProvMLLogger, 20 steps, whole fit",
+    "ProvMLLogger, added to a step",
     "bytes a point,",
     "end_run, 10000 points",
     "end_run, 100 metric names",

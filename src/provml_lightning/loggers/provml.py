@@ -21,7 +21,6 @@ from provml_lightning.domain.settings import (
     RunSettings,
     project_folder,
 )
-from provml_lightning.errors import RecordError, StorageError
 from provml_lightning.loggers.lineage.parts import chosen_parts
 from provml_lightning.loggers.lineage.story import Story
 from provml_lightning.loggers.lineage.watcher import Lineage
@@ -152,19 +151,22 @@ class ProvMLLogger(VersionedLogger):
         return self._experiment
 
     @override
-    @on_recording_ranks
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Keep values; Lightning calls this for everything that ``self.log`` sends to loggers."""
-        run = self._opened()
+        run = self._run
+        if run is None or not run.is_open or run.is_forked:  # asked first: it is so at no step
+            if not self.records_here:
+                return
+            run = self._opened()
         values, epoch = split_epoch(metrics)
         stage, epoch = stage_and_epoch(self._current_trainer(), epoch)
+        before = f"{self._prefix}{self.LOGGER_JOIN_CHAR}" if self._prefix else ""
+        if stage is not None:
+            named = {f"{before}{name}": each for name, each in values.items()} if before else values
+            run.record_metrics(named, stage, step, epoch)
+            return
         for name, value in values.items():
-            context = stage or context_of_name(name)
-            key = f"{self._prefix}{self.LOGGER_JOIN_CHAR}{name}" if self._prefix else name
-            try:
-                run.record_metric(key, value, context, step, epoch=epoch)
-            except (RecordError, StorageError) as error:
-                run.excuse(f"metric {key!r}", error)
+            run.record_metrics({f"{before}{name}": value}, context_of_name(name), step, epoch)
 
     @override
     @rank_zero_only

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +29,7 @@ _STAGES = {
     "test": Context.TESTING.value,
     "predict": PREDICTION,
 }
-_NUMBERS, _TEXT = frozenset({float, int}), frozenset({str})
+_NUMBERS = (float, int)
 _NAMES = {
     "train": Context.TRAINING.value,
     "training": Context.TRAINING.value,
@@ -45,7 +44,7 @@ _NAMES = {
 def context_of_stage(trainer: Any) -> str | None:
     """Return the context of what a Trainer does now; None where it does nothing."""
     stage = getattr(trainer.state, "stage", None)
-    return None if stage is None else _STAGES.get(str(stage.value))
+    return None if stage is None else _STAGES.get(stage._value_)  # of an enum: .value is a call
 
 
 def stage_and_epoch(trainer: Any, told: int | None) -> tuple[str | None, int | None]:
@@ -68,11 +67,13 @@ def split_epoch(metrics: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]
     What is nested is flattened with ``/``; a name that is no text becomes it. An ``epoch`` that
     is no whole number is a metric.
     """
-    # The Trainer sends numbers under texts, and to ask each of them what it is takes a while.
-    sent = _NUMBERS.issuperset(map(type, metrics.values())) and _TEXT.issuperset(map(type, metrics))
-    values = dict(metrics) if sent else flatten(metrics)
+    values = dict(metrics)
+    for name, value in values.items():
+        if value.__class__ not in _NUMBERS or name.__class__ is not str:  # none of the Trainer's is
+            values = flatten(metrics)
+            break
     epoch = values.get("epoch")
-    if isinstance(epoch, (int, float)) and math.isfinite(epoch) and epoch == int(epoch):
+    if epoch.__class__ is int or (isinstance(epoch, float) and epoch.is_integer()):
         del values["epoch"]
         return values, int(epoch)
     return values, None

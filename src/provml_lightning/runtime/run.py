@@ -164,7 +164,7 @@ class Run(Block, Values):
             except OSError as fault:
                 self._faults.report(fault)
         with self._lock:
-            if status is not None and self._pause is None:
+            if status is not None and self._is_news(status, error):
                 self._rest(ended(status, error, final=False))
             resting = self._recorder is None
         if self.compiles:
@@ -225,6 +225,16 @@ class Run(Block, Values):
             self._pause = None
             self._recorder.append(Resumed(time=time.time_ns()))
         return self._recorder
+
+    def _is_news(self, status: Status, error: BaseException | None) -> bool:
+        """Tell whether an end is one; after a good one, with nothing logged since, only an error's.
+
+        What fails before it logs anything, such as a checkpoint that cannot be loaded, has failed.
+        """
+        if self._pause is None:
+            return True
+        was_good = self._pause.status is Status.COMPLETED
+        return was_good and status is not Status.COMPLETED and error is not None
 
     def _rest(self, end: Ended) -> None:
         """Say that a part ended, and let go of the files unless something waits for the disk."""

@@ -14,6 +14,8 @@ from provml_lightning.runtime.numbering import Numbering
 from provml_lightning.storage.point_log import ABSENT, MARK, RECORD, Head
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from provml_lightning.storage.point_log import PointLog
     from provml_lightning.storage.recorder import Recorder
 
@@ -78,6 +80,30 @@ class Values(ABC):
         except (KeyError, TypeError):
             number = self.number_of(key, context, source, unit)
         self.record_value(key, number, value, step, epoch, time)
+
+    def record_metrics(
+        self, values: Mapping[str, Any], context: str | None, step: Any, epoch: Any
+    ) -> None:
+        """Keep values of one moment; what cannot be kept is excused and spares its neighbours.
+
+        Args:
+            values: One number each, by name, as :meth:`record_metric` takes them.
+            context: What they belong to; None for the run itself.
+            step: Whole number, or None where there is none [1].
+            epoch: Whole number, or None [1].
+
+        Raises:
+            RunClosedError: The run has ended.
+            ProvMLError: One cannot be kept, and the run is strict.
+        """
+        time = _now()
+        known = self.numbers.get(None, {}).get(context, {})
+        for key, value in values.items():
+            try:
+                number = known.get(key) or self.number_of(key, context, None)
+                self.record_value(key, number, value, step, epoch, time)
+            except (RecordError, StorageError) as error:
+                self.excuse(f"metric {key!r}", error)
 
     def number_of(
         self,
