@@ -70,35 +70,6 @@ HOOKS = {
 }
 
 
-EVALUATIONS = [
-    ("validate", "on_validation_start"),
-    ("validate", "validation_step"),
-    ("validate", "on_validation_epoch_end"),
-    ("test", "setup"),
-    ("test", "on_test_start"),
-    ("test", "on_test_batch_end"),
-    ("test", "test_step"),
-    ("test", "on_test_epoch_end"),
-    ("predict", "on_predict_start"),
-    ("predict", "predict_step"),
-    ("predict", "on_predict_epoch_end"),
-    ("predict", "teardown"),
-]
-
-
-@pytest.mark.parametrize(("stage", "hook"), EVALUATIONS)
-def test_so_is_one_in_a_hook_of_an_evaluation(
-    stage: str, hook: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Digits, hook, fail)
-    logger = prov4ml.ProvMLLogger()
-    with pytest.raises(OwnError, match="loss is 42"):
-        getattr(trainer(logger), stage)(Digits(), digits())
-    run = Path(logger.log_dir)
-    assert index(run)["status"] == "failed"
-    assert f"{__name__}.OwnError" in (run / "prov_version_0.json").read_text()
-
-
 @pytest.mark.parametrize(("hook", "rows"), HOOKS.items())
 def test_an_exception_in_a_hook_is_the_users_and_the_run_failed_with_it(
     hook: str, rows: int, monkeypatch: pytest.MonkeyPatch
