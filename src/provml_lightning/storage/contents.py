@@ -24,7 +24,7 @@ from provml_lightning.storage.metrics import (
     write_metrics,
 )
 from provml_lightning.storage.sorting import count_points
-from provml_lightning.storage.totals import totals
+from provml_lightning.storage.totals import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -153,12 +153,13 @@ def read_contents(layout: RunLayout) -> RunContents:
     Raises:
         StorageError: A file cannot be read.
     """
-    return read_steadily(
-        layout,
-        lambda ledger: _contents(
-            ledger, summarise(layout, ledger.sources, ledger.sealed, ledger.form)
-        ),
-    )
+
+    def read(ledger: Ledger) -> RunContents:
+        sums = Sums(ledger.journals)
+        found = summarise(layout, ledger.sources, ledger.sealed, ledger.form, sums.watch)
+        return _contents(ledger, found, sums)
+
+    return read_steadily(layout, read)
 
 
 def write_contents(ledger: Ledger) -> tuple[RunContents, dict[str, list[int]]]:
@@ -168,8 +169,9 @@ def write_contents(ledger: Ledger) -> tuple[RunContents, dict[str, list[int]]]:
         OSError: The disk did not take them; the old files stand.
         StorageError: A file did not read back as it was written.
     """
-    compiled = write_metrics(ledger.layout, ledger.sources, ledger.sealed, ledger.form)
-    return _contents(ledger, compiled), ledger.covers(compiled.covers)
+    sums = Sums(ledger.journals)
+    compiled = write_metrics(ledger.layout, ledger.sources, ledger.sealed, ledger.form, sums.watch)
+    return _contents(ledger, compiled, sums), ledger.covers(compiled.covers)
 
 
 def is_settled(layout: RunLayout) -> bool:
@@ -199,7 +201,7 @@ def _form(index: RunIndex | None) -> MetricsFormat:
     )
 
 
-def _contents(ledger: Ledger, compiled: Compiled) -> RunContents:
+def _contents(ledger: Ledger, compiled: Compiled, sums: Sums) -> RunContents:
     names = [series.name for series in compiled.series]
     return RunContents(
         directory=ledger.layout.directory.name,
@@ -209,7 +211,7 @@ def _contents(ledger: Ledger, compiled: Compiled) -> RunContents:
         files=tuple(compiled.files),
         status=ledger.status,
         torn=sum(journal.torn for journal in ledger.journals),
-        totals=tuple(totals(ledger, compiled.series)),
+        totals=tuple(sums.totals(compiled.series)),
     )
 
 

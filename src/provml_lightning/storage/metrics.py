@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from provml_lightning.storage.layout import RunLayout
     from provml_lightning.storage.sorting import Records
 
+    Watch = Callable[[Iterable[Block]], Iterator[Block]]
+
 __all__ = ["Compiled", "Source", "open_sources", "read_blocks", "summarise", "write_metrics"]
 
 
@@ -96,9 +98,20 @@ class Compiled:
 
 
 def write_metrics(
-    layout: RunLayout, sources: Sequence[Source], sealed: Sequence[str], form: MetricsFormat
+    layout: RunLayout,
+    sources: Sequence[Source],
+    sealed: Sequence[str],
+    form: MetricsFormat,
+    watch: Watch = iter,
 ) -> Compiled:
     """Write one file a context, with the values of every writer; old files are replaced whole.
+
+    Args:
+        layout: The run.
+        sources: The writers whose values are not in the files for good.
+        sealed: Stems of those whose are.
+        form: How the files are written.
+        watch: Sees all blocks of a context as they go by.
 
     Raises:
         OSError: The disk did not take them; the old files stand.
@@ -109,11 +122,16 @@ def write_metrics(
         return _write_whole(path, blocks, form) or None
 
     with sorted_points(_asked(sources), layout.journal) as logs:
-        return _compile(layout, list(zip(sources, logs, strict=True)), sealed, form, write)
+        pairs = list(zip(sources, logs, strict=True))
+        return _compile(layout, pairs, sealed, form, write, watch)
 
 
 def summarise(
-    layout: RunLayout, sources: Sequence[Source], sealed: Sequence[str], form: MetricsFormat
+    layout: RunLayout,
+    sources: Sequence[Source],
+    sealed: Sequence[str],
+    form: MetricsFormat,
+    watch: Watch = iter,
 ) -> Compiled:
     """Return what :func:`write_metrics` would, reading only; a series has a path if its file is."""
 
@@ -124,7 +142,8 @@ def summarise(
         return form.count(place) if place else None
 
     with sorted_points(_asked(sources), folder=None) as logs:
-        return _compile(layout, list(zip(sources, logs, strict=True)), sealed, form, look)
+        pairs = list(zip(sources, logs, strict=True))
+        return _compile(layout, pairs, sealed, form, look, watch)
 
 
 def _asked(sources: Iterable[Source]) -> Iterator[tuple[Path, list[int]]]:
@@ -137,6 +156,7 @@ def _compile(
     sealed: Sequence[str],
     form: MetricsFormat,
     settle: Callable[[Path, Iterator[Block]], int | None],
+    watch: Watch,
 ) -> Compiled:
     """Take every context's values past ``settle``, which returns the rows of its file, if any."""
     covers = {source.stem: sum(points.counts.values()) for source, points in logs}
@@ -144,7 +164,8 @@ def _compile(
     for context in _contexts(layout, [source for source, _ in logs], form):
         summary = Summary()
         path = layout.metrics_file(context, form.suffix)
-        rows = settle(path, summary.watch(_merged(path, context, logs, sealed, form)))
+        blocks = watch(_merged(path, context, logs, sealed, form))
+        rows = settle(path, summary.watch(blocks))
         if rows is not None:
             compiled.files.append(_described(layout, path, context, rows, form))
         compiled.series.extend(summary.series(layout.relative(path) if rows else None))
