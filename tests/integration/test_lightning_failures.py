@@ -19,6 +19,7 @@ import torch
 
 import prov4ml
 from provml_lightning.errors import StorageWarning
+from provml_lightning.query.overview import read_overview
 from provml_lightning.runtime import active
 from tests.training import Digits, digits, trainer
 
@@ -125,6 +126,10 @@ def test_a_training_that_succeeds_after_one_that_failed_completes_the_run(
     prov4ml.log_param("seen", value=True)
     prov4ml.end_run()
     assert index(logger.log_dir)["status"] == "completed"
+    (note,) = read_overview(logger.log_dir).notes
+    assert note.startswith("an earlier part failed: ")
+    assert "OwnError: loss is 42" in note
+    assert "hunter2" not in note
 
 
 def test_ctrl_c_is_an_interrupted_run_whatever_the_user_tells_it_then(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,6 +66,8 @@ def look_at(url: str) -> RemoteFile | None:
 
 def _changed(system: Any, path: str) -> int:
     try:
-        return int(system.modified(path).timestamp() * 1e9)
+        told = system.modified(path)
+        known = told if told.tzinfo else told.replace(tzinfo=UTC)  # as stores mean it
+        return int(known.timestamp() * 1e9)
     except Exception:  # noqa: BLE001  most stores do not tell it of folders, some of nothing
         return 0

@@ -141,7 +141,8 @@ class ModelVersion:
     """The weights of a model at one moment; derived from the version before it.
 
     Told again with the same ``time`` it is the same version, of which more is known. ``stored`` is
-    a file inside the run, ``original`` one that lies elsewhere.
+    a file inside the run, ``original`` one that lies elsewhere. ``is_fresh`` is the first version
+    of weights that have nothing of those before them.
     """
 
     time: int
@@ -149,6 +150,7 @@ class ModelVersion:
     stored: StoredFile | None = None
     original: StoredFile | None = None
     version: int | None = None
+    is_fresh: bool = False
     context: str | None = None
     source: str | None = None
     step: int | None = None

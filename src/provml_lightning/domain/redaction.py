@@ -20,7 +20,18 @@ _WORDS = (
     r"|(?:api|access|private)[_-]?key)"
 )
 _NAME = rf"(?:[\w.-]*(?:[_.-]|(?-i:(?<=[a-z0-9])(?=[A-Z]))))?{_WORDS}(?:[_-](?:id|key))?"
-_URL_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)[^/\s]+@", re.IGNORECASE)
+# A password may have a slash in it, as keys of AWS do; what follows a port has none before its @.
+_URL_CREDENTIALS = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)"
+    r"(?:[^/\s]+@|[^/\s:@]{1,128}:(?!\d{1,5}/)[^\s@]{1,256}@)",
+    re.IGNORECASE,
+)
+# Signatures and keys in the query of a URL, or in a connection string.
+_SIGNED = re.compile(
+    r"(?P<name>(?:(?<=[?&])(?:sig|signature)|(?<![\w.-])(?:x-(?:amz|goog)-(?:signature|credential)"
+    r"|accountkey|sharedaccesssignature))=)[^&;\s\"']+",
+    re.IGNORECASE,
+)
 _ASSIGNED = re.compile(
     # Quotes stand around a name in JSON and in a dictionary's text, with backslashes in a copy.
     rf"(?<![\w.-])(?P<name>(?P<quote>\\{{0,3}}[\"'])?{_NAME}(?(quote)(?P=quote)))"
@@ -48,6 +59,7 @@ def safe_value(name: str, value: Any) -> Plain:
 def redact(text: str) -> str:
     """Return ``text`` with credentials in URLs, assigned secrets and known tokens masked."""
     text = _URL_CREDENTIALS.sub(rf"\g<scheme>{MASK}@", text)
+    text = _SIGNED.sub(rf"\g<name>{MASK}", text)
     text = _ASSIGNED.sub(rf"\g<name>\g<sep>{MASK}", text)
     return _KNOWN_SHAPES.sub(MASK, text)
 

@@ -30,7 +30,7 @@ def to_value(name: str, value: Any) -> float:
         number = float(value if item is None else item())
     # A tensor's item() raises RuntimeError (several elements, torch 2.13) or NotImplementedError
     # (a meta tensor), NumPy's raises ValueError.
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+    except Exception as error:  # a foreign __float__ may raise anything
         raise _not_a_number(name, value) from error
     return number
 
@@ -45,7 +45,7 @@ def to_step(name: str, step: Any) -> int | None:
         return None
     try:
         whole = operator.index(step)
-    except TypeError:
+    except Exception:  # noqa: BLE001  a foreign __index__ may raise anything
         value = to_value(name, step)
         if not math.isfinite(value) or value != int(value):
             raise RecordError(

@@ -119,6 +119,7 @@ def _add_action(
 ) -> dict[str, str]:
     used = _distinct(_things(crate, account, account.used, files))
     made = _distinct(_things(crate, account, account.made, files))
+    both = _distinct(_things(crate, account, set(account.made) & set(account.used), files))
     made |= _distinct(_add(crate, *cost) for cost in cost_facts(account))
     if (document := files.get(run.index.document)) is not None:
         made[document["@id"]] = document
@@ -130,8 +131,9 @@ def _add_action(
         "instrument": _add(crate, instrument, facts),
         "agent": _add(crate, *person_facts(account)),
         "object": list(used.values()),
-        # The run copies what it uses; such a copy is no result.
-        "result": [one for name, one in made.items() if name not in used],
+        # The run copies what it uses; such a copy is no result. What it made and then used is one,
+        # such as a checkpoint that it tested.
+        "result": [one for name, one in made.items() if name not in used or name in both],
     }
     return _add(crate, _RUN, {name: value for name, value in action.items() if value})
 

@@ -193,7 +193,7 @@ class ProvMLItwinAILogger(ContextLogger):
         elif kind == "prov_documents":
             self._write_documents(self._opened())
         else:
-            run, trainer = self._opened(), self._current_trainer()
+            run, trainer = self._opened(), self._trainers.current
             before = self._prefix + self.LOGGER_JOIN_CHAR if self._prefix else ""
             for one, name in each_named(item, identifier, kind):
                 key = before + name if kind == "metric" else name

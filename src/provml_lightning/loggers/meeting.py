@@ -1,4 +1,4 @@
-"""How a logger meets a Trainer that does not introduce itself."""
+"""How a logger meets a Trainer before that introduces itself, or if it never does."""
 
 from __future__ import annotations
 
@@ -7,21 +7,27 @@ from typing import Any
 
 from provml_lightning.capture.foreign import attribute
 
-__all__ = ["silent_trainer"]
+__all__ = ["introduces_itself", "trainer_of_setup"]
 
 
-def silent_trainer(caller: FrameType) -> Any:
-    """Return the Trainer that asks for a logger's experiment; None where it will say so itself.
+def trainer_of_setup(caller: FrameType) -> Any:
+    """Return the Trainer that asks for a logger's experiment before it begins; None for others.
 
     Args:
         caller: Who reads ``experiment``.
 
     Source:
-        A Trainer of Lightning 2.6 with ``enable_autolog_hparams=False`` calls no ``log_graph``.
-        It does ask for the experiment before it begins, in ``_call_setup_hook(trainer)``; the
-        argument is looked at, nothing is changed.
+        Lightning 2.6 does so in ``_call_setup_hook(trainer)``, before hyperparameters and module
+        are logged; the argument is looked at, nothing is changed.
     """
-    if caller.f_code.co_name != "_call_setup_hook":
-        return None
-    trainer = caller.f_locals.get("trainer")
-    return trainer if attribute(trainer, "enable_autolog_hparams") is False else None
+    asks = caller.f_code.co_name == "_call_setup_hook"
+    return caller.f_locals.get("trainer") if asks else None
+
+
+def introduces_itself(trainer: Any) -> bool:
+    """Tell whether a Trainer will call ``log_graph``.
+
+    Source:
+        With ``enable_autolog_hparams=False`` Lightning 2.6 does not.
+    """
+    return attribute(trainer, "enable_autolog_hparams") is not False

@@ -7,12 +7,18 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
+from provml_lightning.domain.context import Context
 from provml_lightning.domain.records import Parameter
 from provml_lightning.domain.redaction import safe_value
-from provml_lightning.domain.values import flatten
+from provml_lightning.domain.values import Plain, flatten
+from provml_lightning.loggers.stages import SANITY_CHECK
 from provml_lightning.runtime.run import Run
+from provml_lightning.storage.journal import read_journal
+from provml_lightning.storage.layout import RunLayout
 
-__all__ = ["keep_parameters"]
+__all__ = ["keep_hyperparameters", "keep_parameters"]
+
+_TRAINS = frozenset({None, SANITY_CHECK, Context.TRAINING.value})
 
 
 def keep_parameters(
@@ -26,3 +32,28 @@ def keep_parameters(
     for key, value in flatten({} if params is None else params).items():
         kept = safe_value(key, value)
         run.record(Parameter(time=now, key=key, value=kept, context=context, source=source))
+
+
+def keep_hyperparameters(
+    run: Run, params: Mapping[str, Any] | Namespace | None, stage: str | None
+) -> None:
+    """Tell a run the hyperparameters of a module, of a stage where it is known.
+
+    Where the run has another value already, that of a stage which does not train is the stage's.
+    """
+    told = {} if stage in _TRAINS else _told(run.layout)
+    for key, value in flatten({} if params is None else params).items():
+        differs = key in told and told[key] != safe_value(key, value)
+        keep_parameters(run, {key: value}, stage if differs else None)
+
+
+def _told(layout: RunLayout) -> dict[str, Plain]:
+    """Return the run's own parameters as all of its processes told them last."""
+    journals = [lines for path in layout.journal_files() if (lines := read_journal(path))]
+    records = [
+        record
+        for lines in journals
+        for record in lines.records
+        if isinstance(record, Parameter) and record.context is None and record.source is None
+    ]
+    return {record.key: record.value for record in sorted(records, key=lambda one: one.time)}

@@ -21,11 +21,12 @@ from provml_lightning.domain.settings import (
     RunSettings,
     project_folder,
 )
+from provml_lightning.errors import RecordError
 from provml_lightning.loggers.lineage.parts import chosen_parts
 from provml_lightning.loggers.lineage.story import Story
 from provml_lightning.loggers.lineage.watcher import Lineage
-from provml_lightning.loggers.meeting import silent_trainer
-from provml_lightning.loggers.parameters import keep_parameters
+from provml_lightning.loggers.meeting import introduces_itself, trainer_of_setup
+from provml_lightning.loggers.parameters import keep_hyperparameters
 from provml_lightning.loggers.recording import lightning_rank, on_recording_ranks
 from provml_lightning.loggers.stages import (
     context_of_name,
@@ -34,6 +35,7 @@ from provml_lightning.loggers.stages import (
     split_epoch,
     stage_and_epoch,
 )
+from provml_lightning.loggers.trainers import Trainers
 from provml_lightning.loggers.versioned import VersionedLogger
 from provml_lightning.runtime.active import BUSY_RUNS, current, enter
 from provml_lightning.runtime.faults import warn
@@ -134,7 +136,7 @@ class ProvMLLogger(VersionedLogger):
         super().__init__(name or "", version, settings)
         _stand_for_csv_logger_of_pytorch_lightning()
         self._prefix = prefix
-        self._trainer: weakref.ref[Any] | None = None
+        self._trainers = Trainers()
         story = Story(chosen_parts(lineage), self._opened, Lineage)
         self._lineage = Lineage(story) if story.parts else None
 
@@ -142,8 +144,8 @@ class ProvMLLogger(VersionedLogger):
     def experiment(self) -> Any:
         """The run, opened on first use; on ranks that do not record, what takes every call."""
         if self.records_here:
-            if (trainer := silent_trainer(sys._getframe(1))) is not None:  # noqa: SLF001
-                self._meet(trainer)
+            if (trainer := trainer_of_setup(sys._getframe(1))) is not None:  # noqa: SLF001
+                self._meet(trainer, joins=not introduces_itself(trainer))
             return self._opened()
         if current() is None:
             # The module's own prov4ml calls on this rank go nowhere, instead of waiting.
@@ -158,15 +160,20 @@ class ProvMLLogger(VersionedLogger):
             if not self.records_here:
                 return
             run = self._opened()
-        values, epoch = split_epoch(metrics)
-        stage, epoch = stage_and_epoch(self._current_trainer(), epoch)
+        try:
+            values, epoch = split_epoch(metrics)
+        except Exception as error:  # noqa: BLE001  a foreign name or mapping may raise anything
+            told = f"{type(error).__name__}: {error}"
+            run.excuse("metrics", RecordError(f"values that cannot be listed: {told}"))
+            return
+        stage, epoch = stage_and_epoch(self._trainers.current, epoch)
         before = f"{self._prefix}{self.LOGGER_JOIN_CHAR}" if self._prefix else ""
         if stage is not None:
             named = {f"{before}{name}": each for name, each in values.items()} if before else values
-            run.record_metrics(named, stage, step, epoch)
+            self._keep(run, named, stage, step, epoch)
             return
         for name, value in values.items():
-            run.record_metrics({f"{before}{name}": value}, context_of_name(name), step, epoch)
+            self._keep(run, {f"{before}{name}": value}, context_of_name(name), step, epoch)
 
     @override
     @rank_zero_only
@@ -178,9 +185,13 @@ class ProvMLLogger(VersionedLogger):
     ) -> None:
         """Keep hyperparameters, nested names joined by ``/``; Lightning calls this at each start.
 
-        ``metrics`` are values to keep with them, at ``step``, as TensorBoardLogger takes them.
+        Those of a module that is only tested do not stand for the ones that a training had: where
+        they differ they are the stage's. ``metrics`` are values to keep with them, at ``step``, as
+        TensorBoardLogger takes them.
         """
-        keep_parameters(self._opened(), params)
+        trainer = self._trainers.current
+        stage = None if trainer is None else context_of_stage(trainer)
+        keep_hyperparameters(self._opened(), params, stage)
         if metrics:
             self.log_metrics(metrics, step)
 
@@ -192,7 +203,7 @@ class ProvMLLogger(VersionedLogger):
             trainer = model.trainer
             weakref.ref(trainer)
         except (RuntimeError, AttributeError, TypeError):  # Fabric, or a module of no Trainer
-            self._trainer = None
+            self._trainers.forget()
             return
         self._meet(trainer)
         if self._lineage is not None:
@@ -214,7 +225,7 @@ class ProvMLLogger(VersionedLogger):
         run = self._run
         if run is None or not run.is_open:
             return
-        BUSY_RUNS.discard(run)
+        self._part_from_inner(run)
         error = sys.exc_info()[1] if status == "failed" else None
         try:
             run.snapshot(meaning_of(status, error), error)
@@ -224,23 +235,33 @@ class ProvMLLogger(VersionedLogger):
     @override
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs: the version is settled, nothing open goes along."""
-        return {**super().__getstate__(), "_trainer": None}
+        return {**super().__getstate__(), "_trainers": Trainers()}
 
     @property
     @rank_zero_experiment
     def _experiment(self) -> Run:
         return self._opened()
 
-    def _meet(self, trainer: Any) -> None:
+    def _keep(
+        self, run: Run, values: dict[str, Any], context: str | None, step: Any, epoch: Any
+    ) -> None:
+        """Keep values; where another thread ends the run just now, it goes on."""
+        while values := run.record_metrics(values, context, step, epoch):
+            run = self._opened()
+
+    def _meet(self, trainer: Any, *, joins: bool = True) -> None:
         """Learn which Trainer works, and hear of what it does from now on."""
-        self._trainer = weakref.ref(trainer)
+        self._trainers.follow(trainer)
         if context_of_stage(trainer) is not None:
             BUSY_RUNS.add(self._opened())
-        if self._lineage is not None:
+        if self._lineage is not None and joins:
             self._lineage.join(trainer)
 
-    def _current_trainer(self) -> Any:
-        return self._trainer and self._trainer()
+    def _part_from_inner(self, run: Run) -> None:
+        """Go back to the Trainer within which another one has just ended."""
+        BUSY_RUNS.discard(run)
+        if self._trainers.part():
+            BUSY_RUNS.add(run)
 
 
 # Trainer.log_dir is the run's folder for instances of CSVLogger and TensorBoardLogger alone, and

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.__about__ import __title__
-from provml_lightning.domain.records import Note
+from provml_lightning.domain.records import Ended, Note, Opened, Status
 from provml_lightning.provenance.costs import context_costs, run_costs
 from provml_lightning.provenance.document import iri, literal, qualified, timestamp
 from provml_lightning.provenance.nesting import final_values, outer_contexts
@@ -21,10 +21,10 @@ from provml_lightning.provenance.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from provml_lightning.domain.reading import RunContents, Writer
-    from provml_lightning.domain.records import ContextDeclared, Opened
+    from provml_lightning.domain.records import ContextDeclared
     from provml_lightning.domain.values import Plain
     from provml_lightning.provenance.scope import Scope
 
@@ -112,10 +112,35 @@ def _facts(contents: RunContents, opened: Opened | None) -> dict[str, Any]:
         **final_values(contents),
         **run_costs(contents),
     }
-    stated = facts(own) | facts(told) | facts(own)
+    stated = facts(own) | facts(told) | _commands(contents) | facts(own)
     if opened is not None and opened.parent is not None:
         stated[attribute("parent_run")] = iri(opened.parent)
     return stated | _notes(contents)
+
+
+def _commands(contents: RunContents) -> dict[str, Any]:
+    """Return the command lines of the processes that wrote one after the other, where several."""
+    told = [(rank, one) for rank, one in contents.records if isinstance(one, Opened)]
+    first = min((rank for rank, _ in told), default=0)
+    lines = [one.attributes.get("command_line") for rank, one in told if rank == first]
+    several = dict.fromkeys(str(line) for line in lines if line is not None)
+    if len(several) < 2:  # noqa: PLR2004  it is among the run's attributes
+        return {}
+    return {attribute("command_line"): [literal(line) for line in several]}
+
+
+def _failures(contents: RunContents) -> Iterator[str]:
+    """Yield what ended a part of the run that went on afterwards."""
+    ends = [one for _, one in contents.records if isinstance(one, Ended)]
+    last = last_end(contents)
+    for end in ends:
+        bad = end.status in {Status.FAILED, Status.INTERRUPTED}
+        same = last is not None and (end.status, end.error_message) == (
+            last.status, last.error_message,
+        )  # fmt: skip
+        if bad and not same:
+            why = ": ".join(filter(None, (end.error_type, end.error_message)))
+            yield f"an earlier part {end.status.value}" + (f": {why}" if why else "")
 
 
 def _notes(contents: RunContents) -> dict[str, Any]:
@@ -125,6 +150,7 @@ def _notes(contents: RunContents) -> dict[str, Any]:
         if isinstance(record, Note):
             counts[f"{record.topic}: {record.message}"] += record.count
     told = [text if count == 1 else f"{text} ({count} times)" for text, count in counts.items()]
+    told += dict.fromkeys(_failures(contents))
     return {attribute("note"): [literal(text) for text in told]} if told else {}
 
 

@@ -34,7 +34,8 @@ def state_model_versions(
 ) -> None:
     """State each version, derived from the one of the same model before it.
 
-    The version before is the one that the training went on from, where it went back to one. The
+    The version before is the one that the training went on from, where it went back to one; weights
+    that began anew have none. The
     first version after a training data set (or one of the version's own context) was first used is
     derived from that too: the later ones are through it.
 
@@ -55,6 +56,9 @@ def state_model_versions(
         version = state[0]
         entity = _state_version(scope, state, history)
         model = history.rank, version.name
+        if version.is_fresh:
+            latest.pop(model, None)
+            fed.pop(model, None)
         if not version.is_input:
             data = list(_data(version.context, time, seen, fed.setdefault(model, set())))
             for source in [*filter(None, [latest.get(model)]), *data]:

@@ -96,7 +96,7 @@ def read_overview(source: dict[str, Any] | str | Path) -> RunOverview:
         ranks=_ranks(document),
         library=_library(told),
         python=(text_of(told.get("python_version")) or "").partition(" ")[0] or None,
-        command=text_of(told.get("command_line") or told.get("execution_command")),
+        command=_commands(told),
         error=_error(told),
         continues=tuple(_continues(document, runs)),
         notes=tuple(texts_of(told.get("note"))),
@@ -111,6 +111,12 @@ def read_overview(source: dict[str, Any] | str | Path) -> RunOverview:
         files=tuple(files_of(document, source)),
         **items_of(document, runs),
     )
+
+
+def _commands(told: Mapping[str, Any]) -> str | None:
+    """Return how the run was started; each process that went on with it has its own."""
+    lines = texts_of(told.get("command_line") or told.get("execution_command"))
+    return ", then ".join(lines) or None
 
 
 def _user(document: Document, told: Mapping[str, Any]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -127,6 +128,9 @@ class Run(Block, Values):
         Raises:
             ProvMLError: The run is strict.
         """
+        if self._recorder is None and not self._closed:  # it rests, and would let the note be
+            with suppress(ProvMLError), self._lock:
+                self._writable()
         self._faults.excuse(topic, error)
 
     def mention(self, record: Record) -> None:

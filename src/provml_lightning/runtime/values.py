@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.domain.scalars import to_step, to_value
-from provml_lightning.errors import ProvMLError, RecordError, StorageError
+from provml_lightning.errors import ProvMLError, RecordError, RunClosedError, StorageError
 from provml_lightning.runtime.numbering import Numbering
 from provml_lightning.storage.point_log import ABSENT, MARK, RECORD, Head
 
@@ -83,7 +83,7 @@ class Values(ABC):
 
     def record_metrics(
         self, values: Mapping[str, Any], context: str | None, step: Any, epoch: Any
-    ) -> None:
+    ) -> dict[str, Any]:
         """Keep values of one moment; what cannot be kept is excused and spares its neighbours.
 
         Args:
@@ -92,18 +92,24 @@ class Values(ABC):
             step: Whole number, or None where there is none [1].
             epoch: Whole number, or None [1].
 
+        Returns:
+            The values that came too late: another thread has ended the run.
+
         Raises:
-            RunClosedError: The run has ended.
             ProvMLError: One cannot be kept, and the run is strict.
         """
         time = _now()
         known = self.numbers.get(None, {}).get(context, {})
+        late: dict[str, Any] = {}
         for key, value in values.items():
             try:
                 number = known.get(key) or self.number_of(key, context, None)
                 self.record_value(key, number, value, step, epoch, time)
+            except RunClosedError:
+                late[key] = value
             except (RecordError, StorageError) as error:
                 self.excuse(f"metric {key!r}", error)
+        return late
 
     def number_of(
         self,

@@ -7,41 +7,34 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.domain.records import Continued, FileDeleted, FileUsed, ModelVersion
+from provml_lightning.errors import RecordError
 from provml_lightning.loggers.lineage.digests import Digests
-from provml_lightning.loggers.lineage.earlier import told_before
+from provml_lightning.loggers.lineage.earlier import is_still, told_before
+from provml_lightning.loggers.lineage.expected import Expected, is_blind
 from provml_lightning.loggers.lineage.kept import Kept
 from provml_lightning.loggers.lineage.origins import has_version, origin_of
 from provml_lightning.loggers.lineage.places import (
     UNSEEN,
     Mark,
     Place,
+    Places,
     first_look,
     gone_at,
     mark_of,
-    place_of,
 )
-from provml_lightning.loggers.lineage.saving import Saving, best_and_last, paths_of
+from provml_lightning.loggers.lineage.saving import SOURCE, Saving, best_and_last, paths_of
 from provml_lightning.runtime.run import Run
 
 if TYPE_CHECKING:
-    from provml_lightning.domain.files import StoredFile
     from provml_lightning.domain.values import Plain
 
 __all__ = ["Checkpoints"]
 
-_SOURCE = "lightning"
 _MOST_LOOKED_FOR = 64  # files whose deletion is looked for while a training runs
-
-
-class _Expected(NamedTuple):
-    """A checkpoint that is about to be written, and what lies at its path until then."""
-
-    saving: Saving
-    before: Mark | None = None
 
 
 class Checkpoints:
@@ -50,8 +43,11 @@ class Checkpoints:
     def __init__(self) -> None:
         self._since = time.time_ns()
         self._latest = 0
-        self._is_taken_up = self._has_told = False
-        self._expected: list[_Expected] = []
+        self._is_taken_up = self._has_made = self._is_fresh = False
+        self._listed: list[tuple[str, str]] = []
+        self._expected: list[Expected] = []
+        self._replaced: set[str] = set()
+        self._places = Places()
         self._kept: dict[str, Kept] = {}
         self._digests = Digests()
 
@@ -60,16 +56,27 @@ class Checkpoints:
         if self._is_taken_up:
             return
         self._is_taken_up = True
-        for shown, told in told_before(run.layout, _SOURCE).items():
+        for shown, told in told_before(run.layout, SOURCE).items():
             path = str(run.directory / shown) if told.stored else shown
-            place = place_of(run, path)
+            place = self._places.of(run, path)
             mark = UNSEEN if place.is_remote else mark_of(place)
-            file = None if mark is None else first_look(place, mark)
-            if file is not None and file.size != (told.stored or told.original or file).size:
-                continue  # somebody put another one there
-            self._keep(path, place, mark or UNSEEN, told)
-        local = [shown for shown, known in self._kept.items() if not known.place.is_remote]
-        self._tell_deleted(run, local, None)
+            if mark is None and not place.is_inside:
+                continue  # its disk may not be here today: nobody saw that it was deleted
+            if mark in {None, UNSEEN} or is_still(told, place, mark):
+                self._keep(path, place, mark or UNSEEN, told)
+            else:
+                self._replaced.add(shown)
+        inside = [shown for shown, known in self._kept.items() if known.place.is_inside]
+        self._tell_deleted(run, inside, None)
+
+    def doubt(self) -> None:
+        """Take what was announced and not seen yet as perhaps not written: an exception came."""
+        for one in self._expected:
+            one.may_have_failed = True
+
+    def begin_anew(self) -> None:
+        """Take the next version as the first of weights that have nothing of those before."""
+        self._is_fresh = True
 
     def expect(self, run: Run, saving: Saving, *, queued: bool = False) -> None:
         """Take a checkpoint that is about to be written.
@@ -81,9 +88,20 @@ class Checkpoints:
                 not come has failed, and would be taken for this one.
         """
         if not queued:
-            others = [one for one in self._expected if one.saving.path != saving.path]
-            self._expected = others
-        self._expected.append(_Expected(saving, mark_of(place_of(run, saving.path))))
+            self._drop(run, saving.path)
+        before = mark_of(self._places.of(run, saving.path))
+        self._expected.append(Expected(saving, before))
+
+    def _drop(self, run: Run, path: str) -> None:
+        """Give up what was expected at a path where another one comes."""
+        for one in [one for one in self._expected if one.saving.path == path]:
+            self._expected.remove(one)
+            if one.is_unseen:
+                self._admit(run, self._places.of(run, path))
+
+    def _admit(self, run: Run, place: Place) -> None:
+        told = f"{place.shown}: nobody could see whether it was written"
+        run.excuse("checkpoint", RecordError(told))
 
     def saved(
         self, run: Run, callback: Any, scores: Mapping[str, Mapping[str, Plain]], now: Saving
@@ -100,16 +118,15 @@ class Checkpoints:
         if attribute(callback, "save_weights_only"):
             announced = {one.saving.path for one in self._expected}
             new = [path for path in scores if path not in announced and self._is_new(run, path)]
-            self._expected += [_Expected(replace(now, path=path)) for path in new]
-        self._expected = [
-            one._replace(saving=_scored(one.saving, scores.get(one.saving.path, {})))
-            for one in self._expected
-        ]
+            self._expected += [Expected(replace(now, path=path)) for path in new]
+        for one in self._expected:
+            one.saving = one.saving.scored(scores.get(one.saving.path, {}))
 
     def settle(self, run: Run, callbacks: Collection[Any], context: str | None) -> None:
         """Tell of files that were written, read or deleted since the last call."""
         self._tell_written(run)
         self._digests.tell(run, self._kept)
+        self._hear(callbacks)
         listed = {path for one in callbacks for path in paths_of(one)}
         others = [shown for shown, known in self._kept.items() if known.may_be_gone(listed)]
         self._tell_deleted(run, others[-_MOST_LOOKED_FOR:], context)
@@ -121,10 +138,12 @@ class Checkpoints:
         self._tell_written(run, at_last=True)
         self._expected.clear()  # such as the file of a search, which is gone
         self._look_again(run)
-        self._tell_deleted(run, list(self._kept), context)
+        gone = [shown for shown, known in self._kept.items() if known.is_looked_for]
+        self._tell_deleted(run, gone, context)
         self._digests.finish(run, self._kept)
-        if self._has_told:  # who only tests what an earlier process made, marks nothing anew
-            self._tell_marks(run, callbacks)
+        self._hear(callbacks)
+        if self._has_made:  # who only tests what an earlier process made, marks nothing anew
+            self._tell_marks(run)
 
     def _look_again(self, run: Run) -> None:
         """Tell what can be seen by now of files that nobody could look at."""
@@ -132,7 +151,7 @@ class Checkpoints:
             mark = mark_of(known.place)
             file = mark and first_look(known.place, mark)
             if mark is not None and file is not None:
-                self._tell(run, known.path, known.place, mark, _seen(known, file))
+                self._tell(run, known.path, known.place, mark, known.seen(file))
 
     def use(self, run: Run, saving: Saving) -> None:
         """Tell that a context began from a checkpoint: of this run, of another, or of nobody's.
@@ -140,17 +159,20 @@ class Checkpoints:
         Raises:
             ProvMLError: The run that it lies in cannot be read.
         """
-        place, now = place_of(run, saving.path), self._moment(saving.time)
-        known = self._kept.get(place.shown)
-        if known is not None:
-            known.last = now
-        if known is not None or has_version(run.layout, place.shown):
-            told = FileUsed(time=now, path=place.shown, context=saving.context, source=_SOURCE)
+        place, now = self._places.of(run, saving.path), self._moment(saving.time)
+        mark, known = mark_of(place), self._kept.get(place.shown)
+        is_known = known is not None and UNSEEN in {mark, known.mark}
+        is_known |= known is not None and known.mark == mark
+        others = known is None and place.shown not in self._replaced
+        if is_known or (others and has_version(run.layout, place.shown)):
+            if known is not None:
+                known.last = now
+            told = FileUsed(time=now, path=place.shown, context=saving.context, source=SOURCE)
             run.record(told)
             return
-        if (mark := mark_of(place)) is None:
+        if mark is None:
             return
-        version = replace(_version(saving, place, first_look(place, mark), now), is_input=True)
+        version = replace(saving.version(place, first_look(place, mark), now), is_input=True)
         self._tell(run, saving.path, place, mark, version)
         elsewhere = not (place.is_inside or place.is_remote)
         origin = origin_of(Path(place.path), run.directory) if elsewhere else None
@@ -167,13 +189,13 @@ class Checkpoints:
             )
 
     def _is_new(self, run: Run, path: str) -> bool:
-        place = place_of(run, path)
+        place = self._places.of(run, path)
         mark, known = mark_of(place), self._kept.get(place.shown)
         if mark is None or 0 < mark.changed < self._since:
             return False
-        if mark == UNSEEN:
-            return known is None
-        return known is None or known.mark != mark
+        if known is None or UNSEEN in {mark, known.mark}:
+            return known is None  # one of an earlier process is not new for being seen now
+        return known.mark != mark
 
     def _tell_written(self, run: Run, *, at_last: bool = False) -> None:
         """Tell of the files that were expected and are there; the others may come.
@@ -185,23 +207,29 @@ class Checkpoints:
         queued = Counter(one.saving.path for one in expected)
         for one in expected:
             saving = one.saving
-            place = place_of(run, saving.path)
+            place = self._places.of(run, saving.path)
+            if queued[saving.path] > 1 or not (at_last or one.may_look(place)):
+                self._expected.append(one)
+                continue
             mark, known = mark_of(place), self._kept.get(place.shown)
-            is_old = mark is None or (mark != UNSEEN and mark in {one.before, known and known.mark})
-            if mark is None or is_old or queued[saving.path] > 1:
+            one.is_unseen = mark == UNSEEN
+            is_old = not is_blind(mark) and mark in {one.before, known and known.mark}
+            file = None if mark is None or is_old else first_look(place, mark)
+            if mark is None or (file is None and not (at_last and mark == UNSEEN)):
                 self._expected.append(one)
                 continue
-            file = first_look(place, mark)
-            if file is None and not at_last:
-                self._expected.append(one)
+            if is_blind(mark) and (one.may_have_failed or file is None):
+                self._admit(run, place)
+            if is_blind(mark) and one.may_have_failed:
                 continue
+            self._has_made = True
             written = max(saving.time, min(mark.changed, time.time_ns()))
-            version = _version(saving, place, file, self._moment(written))
-            self._tell(run, saving.path, place, mark, version)
+            version = saving.version(place, file, self._moment(written))
+            fresh, self._is_fresh = self._is_fresh, False
+            self._tell(run, saving.path, place, mark, replace(version, is_fresh=fresh))
 
     def _tell(self, run: Run, path: str, place: Place, mark: Mark, told: ModelVersion) -> None:
         run.record(told)
-        self._has_told = True
         self._keep(path, place, mark, told)
 
     def _keep(self, path: str, place: Place, mark: Mark, told: ModelVersion) -> None:
@@ -218,16 +246,23 @@ class Checkpoints:
             del self._kept[shown]
             self._mark(run, known, {})
             gone = gone_at(known.place, known.last, self._moment(time.time_ns()))
-            run.record(FileDeleted(time=gone, path=shown, context=context, source=_SOURCE))
+            run.record(FileDeleted(time=gone, path=shown, context=context, source=SOURCE))
 
-    def _tell_marks(self, run: Run, callbacks: Collection[Any]) -> None:
+    def _hear(self, callbacks: Collection[Any]) -> None:
+        """Remember which checkpoints are the best and the last, while a ModelCheckpoint says so.
+
+        A Trainer may be gone before the run ends, and another one that only tests knows of none.
+        """
+        pairs = [pair for callback in callbacks if any(pair := best_and_last(callback))]
+        self._listed = pairs or self._listed
+
+    def _tell_marks(self, run: Run) -> None:
         """Say which checkpoint is the best and which the last, as ModelCheckpoint has them.
 
         Where it keeps none as the last, that is the one that was made last.
         """
-        pairs = [best_and_last(callback) for callback in callbacks]
-        best = {place_of(run, path).shown for path, _ in pairs if path}
-        last = {place_of(run, path).shown for _, path in pairs if path}
+        best = {self._places.of(run, path).shown for path, _ in self._listed if path}
+        last = {self._places.of(run, path).shown for _, path in self._listed if path}
         made = [shown for shown, known in self._kept.items() if not known.told.is_input]
         last = last or set(made[-1:])
         for shown in made:
@@ -245,31 +280,3 @@ class Checkpoints:
         """Return a time that no version has yet, since a version is known by its time."""
         self._latest = max(self._latest + 1, wanted)
         return self._latest
-
-
-def _scored(saving: Saving, scores: Mapping[str, Plain]) -> Saving:
-    return replace(saving, attributes={**saving.attributes, **scores})
-
-
-def _seen(known: Kept, file: StoredFile) -> ModelVersion:
-    others = {name: value for name, value in known.told.attributes.items() if name != "location"}
-    return replace(
-        known.told,
-        stored=file if known.place.is_inside else None,
-        original=None if known.place.is_inside else file,
-        attributes=others,
-    )
-
-
-def _version(saving: Saving, place: Place, file: StoredFile | None, now: int) -> ModelVersion:
-    elsewhere = {"location": place.shown} if file is None else {}
-    return ModelVersion(
-        time=now,
-        name=saving.model,
-        stored=file if place.is_inside else None,
-        original=None if place.is_inside else file,
-        context=saving.context,
-        source=_SOURCE,
-        step=saving.step,
-        attributes={**saving.attributes, **elsewhere},
-    )

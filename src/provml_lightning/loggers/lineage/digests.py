@@ -65,7 +65,7 @@ class Digests:
             if known.lacks_digest and mark_of(known.place) == known.mark:
                 shown = known.place.shown
                 told = f"{shown} could not be read: the record has no digest of it"
-                run.excuse(f"digest of {shown}", RecordError(told))
+                run.excuse("digest", RecordError(told))
 
 
 def _with_digest(told: ModelVersion, file: StoredFile) -> ModelVersion:

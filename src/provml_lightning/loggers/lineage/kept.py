@@ -29,7 +29,8 @@ class Kept:
         mark: What it looked like when it was told.
         told: The version.
         last: When it was last made or used [ns].
-        looks: How often a remote one is still looked for.
+        is_listed: Whether a ModelCheckpoint listed it lately.
+        looks: How often a remote one that was listed until then is still looked for.
     """
 
     path: str
@@ -37,14 +38,22 @@ class Kept:
     mark: Mark
     told: ModelVersion
     last: int
+    is_listed: bool = False
     looks: int = 0
+
+    @property
+    def is_looked_for(self) -> bool:
+        """Whether to look for it now: each look at a remote store is a request."""
+        return not self.place.is_remote or (self.looks > 0 and not self.is_listed)
 
     def may_be_gone(self, listed: Collection[str]) -> bool:
         """Tell whether it is to be looked for, given what the callbacks list.
 
         That is one that none of them lists; in a remote store one that was listed until lately.
         """
-        if self.path in listed:
+        if listed:  # a Trainer that only tests lists none, which says nothing
+            self.is_listed = self.path in listed
+        if self.is_listed:
             self.looks = _LOOKS
             return False
         self.looks -= 1
@@ -59,6 +68,18 @@ class Kept:
     def lacks_digest(self) -> bool:
         """Whether its bytes are still to be read; what lies in a remote store never is."""
         return self.file is not None and self.file.sha256 is None and not self.place.is_remote
+
+    def seen(self, file: StoredFile) -> ModelVersion:
+        """Return the version now that somebody could look at its file."""
+        told = self.told.attributes
+        others = {name: value for name, value in told.items() if name != "location"}
+        inside = self.place.is_inside
+        return replace(
+            self.told,
+            stored=file if inside else None,
+            original=None if inside else file,
+            attributes=others,
+        )
 
     def marked(self, marks: Mapping[str, Plain]) -> ModelVersion | None:
         """Return the version with other marks; None where it has these already."""

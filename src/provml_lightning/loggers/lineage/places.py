@@ -13,7 +13,17 @@ from provml_lightning.domain.redaction import redact
 from provml_lightning.errors import StorageError
 from provml_lightning.runtime.run import Run
 
-__all__ = ["UNSEEN", "Mark", "Place", "first_look", "gone_at", "is_remote", "mark_of", "place_of"]
+__all__ = [
+    "UNSEEN",
+    "Mark",
+    "Place",
+    "Places",
+    "first_look",
+    "gone_at",
+    "is_remote",
+    "mark_of",
+    "place_of",
+]
 
 
 class Mark(NamedTuple):
@@ -64,6 +74,24 @@ def place_of(run: Run, path: str) -> Place:
     return Place(str(real), str(real), is_inside=False)
 
 
+class Places:
+    """Where paths lead; URLs that are alike without their secrets are told apart by a number."""
+
+    def __init__(self) -> None:
+        self._alike: dict[str, list[str]] = {}
+
+    def of(self, run: Run, path: str) -> Place:
+        """Return where a path leads."""
+        place = place_of(run, path)
+        if place.shown == place.path or not place.is_remote:
+            return place
+        alike = self._alike.setdefault(place.shown, [])
+        if path not in alike:
+            alike.append(path)
+        number = alike.index(path)
+        return place._replace(shown=f"{place.shown}~{number + 1}") if number else place
+
+
 def mark_of(place: Place) -> Mark | None:
     """Return the mark of a file or folder; None where there is none, UNSEEN where nobody tells."""
     if place.is_remote:
@@ -75,7 +103,8 @@ def mark_of(place: Place) -> Mark | None:
     try:
         found = Path(place.path).stat()
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
+        # Without its folder, a disk of another place may just not be there.
+        return None if place.is_inside or Path(place.path).parent.exists() else UNSEEN
     except OSError:
         return UNSEEN
     return Mark(found.st_ino, found.st_size, found.st_mtime_ns)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.capture.remote_files import local_path
 from provml_lightning.domain.context import Context
-from provml_lightning.loggers.lineage.places import is_remote
+from provml_lightning.domain.files import StoredFile
+from provml_lightning.domain.records import ModelVersion
+from provml_lightning.loggers.lineage.places import Place, is_remote
 from provml_lightning.loggers.stages import context_of_stage
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from provml_lightning.domain.values import Plain
 
 __all__ = [
+    "SOURCE",
     "Saving",
     "announced",
     "best_and_last",
@@ -29,6 +32,8 @@ __all__ = [
     "scores_of",
     "writes_later",
 ]
+
+SOURCE = "lightning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,24 @@ class Saving:
     context: str | None
     step: int | None
     attributes: Mapping[str, Plain] = field(default_factory=dict)
+
+    def scored(self, scores: Mapping[str, Plain]) -> Saving:
+        """Return the same with what a ModelCheckpoint monitors."""
+        return replace(self, attributes={**self.attributes, **scores})
+
+    def version(self, place: Place, file: StoredFile | None, now: int) -> ModelVersion:
+        """Return what is told of it, made at a time [ns]; ``file`` is None if nobody saw it."""
+        elsewhere = {"location": place.shown} if file is None else {}
+        return ModelVersion(
+            time=now,
+            name=self.model,
+            stored=file if place.is_inside else None,
+            original=None if place.is_inside else file,
+            context=self.context,
+            source=SOURCE,
+            step=self.step,
+            attributes={**self.attributes, **elsewhere},
+        )
 
 
 def announced(trainer: Any, path: str | None = None) -> Saving | None:

@@ -6,8 +6,8 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec
+from functools import partial
+from typing import Any
 
 from lightning.pytorch import Callback
 from typing_extensions import override
@@ -17,16 +17,18 @@ from provml_lightning.capture.trainers import logged_step, step_of_epoch
 from provml_lightning.domain.catalogue import EPOCH_TIME
 from provml_lightning.domain.context import Context
 from provml_lightning.domain.records import ContextDeclared
-from provml_lightning.errors import ProvMLError, RecordError
+from provml_lightning.errors import ProvMLError
 from provml_lightning.loggers.lineage.checkpoints import Checkpoints
+from provml_lightning.loggers.lineage.earlier import is_model_told
+from provml_lightning.loggers.lineage.quiet import quiet
 from provml_lightning.loggers.lineage.saving import (
+    SOURCE,
     announced,
     context_of_save,
     scores_of,
     writes_later,
 )
 from provml_lightning.loggers.lineage.telling import (
-    SOURCE,
     facts_of,
     tell_data,
     tell_model,
@@ -35,33 +37,11 @@ from provml_lightning.loggers.lineage.telling import (
 )
 from provml_lightning.loggers.recording import lightning_rank
 from provml_lightning.loggers.stages import SANITY_CHECK, context_of_stage
+from provml_lightning.loggers.trainers import Trainers
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.run import Run
 
 __all__ = ["Story"]
-
-P = ParamSpec("P")
-
-
-def _quiet(
-    tell: Callable[Concatenate[Story, P], None],
-) -> Callable[Concatenate[Story, P], None]:
-    """Let a fault be a note in the document: the training is worth more.
-
-    A run that is strict raises it, as it was asked to.
-    """
-
-    @wraps(tell)
-    def guarded(self: Story, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            tell(self, *args, **kwargs)
-        except ProvMLError as error:
-            self.excuse(tell.__name__, error)
-        except Exception as error:  # noqa: BLE001  foreign objects raise anything
-            told = f"{type(error).__name__}: {error}"
-            self.excuse(tell.__name__, RecordError(f"{tell.__name__.strip('_')}: {told}"))
-
-    return guarded
 
 
 class Story:
@@ -85,7 +65,7 @@ class Story:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._trainer: weakref.ref[Any] | None = None
+        self._trainers = Trainers()
         self._told_to: weakref.ref[Run] | None = None
         self._checkpoints = Checkpoints()
         self._ends: dict[str, int | None] = {}
@@ -93,6 +73,7 @@ class Story:
         self._origin_is_told = True
         self._is_begun = False
         self._model: object = None
+        self._trained: weakref.ref[Any] | None = None
 
     @override
     def __getstate__(self) -> dict[str, Any]:
@@ -106,13 +87,13 @@ class Story:
 
     def is_of(self, trainer: Any) -> bool:
         """Tell whether a Trainer is the one that is told of."""
-        return self._known_trainer() is trainer
+        return self._trainers.current is trainer
 
     def follow(self, trainer: Any) -> None:
         """Take a Trainer as the one that is told of."""
-        self._trainer = weakref.ref(trainer)
+        self._trainers.follow(trainer)
 
-    @_quiet
+    @quiet
     def enter(self, trainer: Any, module: Any) -> None:
         """Tell what is true of a ``fit``, ``validate``, ``test`` or ``predict`` from the start."""
         self._ends, self._origin_is_told, self._is_begun = {}, False, True
@@ -122,7 +103,7 @@ class Story:
         if "model" in self.parts and lightning_rank() == 0:
             self._tell_model(trainer, module)
 
-    @_quiet
+    @quiet
     def begin(self, trainer: Any, context: str) -> None:
         """Tell that a stage begins, from which checkpoint, and with which data.
 
@@ -142,7 +123,7 @@ class Story:
             self._tell_origin(trainer, context)
             self._tell_data(trainer, context)
 
-    @_quiet
+    @quiet
     def end(self, trainer: Any, context: str) -> None:
         """Take down when a stage has ended; one that comes again, ends again."""
         if trainer.sanity_checking and context != SANITY_CHECK:
@@ -150,34 +131,37 @@ class Story:
         self._ends[context] = time.time_ns()
         self._settle(trainer)
 
-    @_quiet
+    @quiet
     def leave(self, trainer: Any) -> None:
         """Take down that a ``fit``, ``validate``, ``test`` or ``predict`` ends: so does its stage.
 
         All callbacks have then heard of that end, and done what they do at it.
         """
-        self._is_begun = False
+        self._part()
         context = context_of_stage(trainer)
         if context in self._ends:
             self._ends[context] = time.time_ns()
 
-    @_quiet
+    @quiet
     def end_all(self, trainer: Any) -> None:
         """Take down that an exception ended whatever was under way."""
-        self._is_begun = False
+        self._part()
+        self._checkpoints.doubt()
         now = time.time_ns()
         self._ends = {context: end or now for context, end in self._ends.items()}
         self._settle(trainer)
 
-    @_quiet
+    @quiet
     def begin_epoch(self, trainer: Any, context: str) -> None:
         """Take down when an epoch begins."""
+        self.follow(trainer)  # another one may have worked within this one's epoch before
         self._epochs[context] = time.perf_counter()
         self._settle(trainer)
 
-    @_quiet
+    @quiet
     def end_epoch(self, trainer: Any, context: str) -> None:
         """Tell how long an epoch took, at the step where the Trainer logs that epoch's metrics."""
+        self.follow(trainer)
         began = self._epochs.pop(context, None)
         if began is None or "epochs" not in self.parts or trainer.sanity_checking:
             return
@@ -192,13 +176,13 @@ class Story:
             unit=EPOCH_TIME.unit,
         )
 
-    @_quiet
+    @quiet
     def tell_optimizers(self, trainer: Any) -> None:
         """Tell the optimizers as they are when a training begins, restored ones too."""
         if "optimizers" in self.parts:
             tell_optimizers(self._known_run(), trainer)
 
-    @_quiet
+    @quiet
     def saving(self, trainer: Any) -> None:
         """Take down that a checkpoint is about to be written."""
         if self._keeps_checkpoints:
@@ -207,10 +191,10 @@ class Story:
             if (saving := announced(trainer)) is not None:
                 self._checkpoints.expect(self._known_run(), saving, queued=writes_later(trainer))
 
-    @_quiet
+    @quiet
     def saved(self, callback: Any) -> None:
         """Tell of the checkpoint that a ModelCheckpoint has just written."""
-        trainer = self._known_trainer()
+        trainer = self._trainers.current
         if trainer is None or not self._keeps_checkpoints:
             return
         now = announced(trainer, path="")
@@ -218,10 +202,10 @@ class Story:
             self._checkpoints.saved(self._known_run(), callback, scores_of(callback, trainer), now)
             self._settle(trainer)
 
-    @_quiet
+    @quiet
     def finish(self, run: Run) -> None:
         """Tell a run what is left, before its documents are written."""
-        trainer = self._known_trainer()
+        trainer = self._trainers.current
         if "stages" in self.parts:
             for context, end in self._ends.items():
                 if end is not None:
@@ -231,6 +215,10 @@ class Story:
             saving = [] if trainer is None else trainer.checkpoint_callbacks
             during = None if trainer is None else context_of_save(trainer)
             self._checkpoints.finish(run, saving, during)
+
+    def _part(self) -> None:
+        self._is_begun = False
+        self._trainers.part()
 
     def excuse(self, name: str, error: ProvMLError) -> None:
         """Say that something could not be told.
@@ -257,39 +245,47 @@ class Story:
             run.contributors.add(partial(self.finish, run))
         return run
 
-    def _known_trainer(self) -> Any:
-        return self._trainer and self._trainer()
-
     def _settle(self, trainer: Any) -> None:
         if self._keeps_checkpoints:
             self._checkpoints.settle(
                 self._known_run(), trainer.checkpoint_callbacks, context_of_save(trainer)
             )
 
-    @_quiet
+    @quiet
     def _tell_data(self, trainer: Any, context: str) -> None:
         if "data" in self.parts:
             tell_data(self._known_run(), trainer, context)
 
-    @_quiet
+    @quiet
     def _tell_settings(self, trainer: Any) -> None:
         tell_settings(self._known_run(), trainer, self.parts, self._untold)
 
-    @_quiet
+    @quiet
     def _tell_model(self, trainer: Any, module: Any) -> None:
         """Tell what the module is, once for as long as it stays that."""
         run, facts, layers = self._known_run(), facts_of(trainer, module), model_layers(module)
-        if self._model != (run.opened.uuid, facts, layers):
-            tell_model(run, type(module).__name__, facts, layers)
-            self._model = run.opened.uuid, facts, layers
+        name = type(module).__name__
+        if self._model == (run.opened.uuid, facts, layers):
+            return
+        if not is_model_told(run.layout, SOURCE, name, facts, layers):
+            tell_model(run, name, facts, layers)
+        self._model = run.opened.uuid, facts, layers
 
-    @_quiet
+    def _begin_training(self, module: Any, *, anew: bool) -> None:
+        """Remember the module; another one than before, from no checkpoint, begins anew."""
+        before, self._trained = self._trained, weakref.ref(module)
+        if anew and (before is None or before() is not module):
+            self._checkpoints.begin_anew()
+
+    @quiet
     def _tell_origin(self, trainer: Any, context: str) -> None:
         """Tell the checkpoint that a ``fit``, ``validate``, ``test`` or ``predict`` began from."""
         if self._origin_is_told:
             return
         self._origin_is_told = True
         path = trainer.ckpt_path
+        if context == Context.TRAINING.value:
+            self._begin_training(trainer.lightning_module, anew=not path)
         if path and self._keeps_checkpoints:
             step = trainer.global_step if context == Context.TRAINING.value else None
             saving = announced(trainer, str(path))

@@ -17,6 +17,7 @@ from provml_lightning.domain.names import folder_name
 from provml_lightning.domain.records import Dataset, Model
 from provml_lightning.domain.values import Plain
 from provml_lightning.loggers.lineage.loaders import loaders_of
+from provml_lightning.loggers.lineage.saving import SOURCE
 from provml_lightning.loggers.lineage.settings import (
     callback_settings,
     optimizer_settings,
@@ -29,7 +30,6 @@ from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.shelf import keep
 
 __all__ = [
-    "SOURCE",
     "facts_of",
     "tell_data",
     "tell_model",
@@ -37,7 +37,6 @@ __all__ = [
     "tell_settings",
 ]
 
-SOURCE = "lightning"
 # Strategies that leave a rank a piece of each parameter: what it can count is not the model.
 _SHARDED = ("FSDPStrategy", "ModelParallelStrategy", "DeepSpeedStrategy")
 

@@ -1,0 +1,43 @@
+"""The Trainer that works now, and those within which it does."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from provml_lightning.loggers.stages import context_of_stage
+
+__all__ = ["Trainers"]
+
+
+class Trainers:
+    """Follows Trainers, such as one that tests at the end of another's epoch; keeps none alive."""
+
+    def __init__(self) -> None:
+        self._current: weakref.ref[Any] | None = None
+        self._outer: list[weakref.ref[Any]] = []
+
+    @property
+    def current(self) -> Any:
+        """The Trainer that works now or did last; None where there is none."""
+        return self._current and self._current()
+
+    def follow(self, trainer: Any) -> None:
+        """Take a Trainer as the one that works now."""
+        known = self.current
+        is_other = known is not None and known is not trainer
+        if is_other and context_of_stage(known) is not None:
+            self._outer.append(weakref.ref(known))
+        self._current = weakref.ref(trainer)
+
+    def part(self) -> bool:
+        """Go back to the Trainer within which one has ended; tell whether there is one."""
+        if not self._outer:
+            return False
+        self._current = self._outer.pop()
+        return True
+
+    def forget(self) -> None:
+        """Know of no Trainer."""
+        self._current = None
+        self._outer.clear()
