@@ -30,7 +30,7 @@ class Scale:
 
 def main() -> None:
     torch.manual_seed(0)
-    run = prov4ml.start_run(
+    prov4ml.start_run(
         prov_user_namespace="www.example.org",
         experiment_name="pytorch_loop",
         provenance_save_dir="prov",
@@ -68,7 +68,8 @@ def main() -> None:
 
     prov4ml.log_model("digits_final", model)
     prov4ml.end_run(create_graph=True, create_svg=True, create_rocrate=True)
-    print(f"The record: {run.directory}")
+    own = [run for run in prov4ml.list_runs_in_proj("prov") if run.name.startswith("pytorch_loop_")]
+    print(f"The record: {own[-1]}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def brightness(digit: int) -> float:
 
 
 def main() -> None:
-    run = prov4ml.start_run(
+    prov4ml.start_run(
         prov_user_namespace="www.example.org",
         experiment_name="reproducible",
         provenance_save_dir="prov",
@@ -32,7 +32,8 @@ def main() -> None:
         prov4ml.log_output(brightness(digit))
 
     prov4ml.end_run(create_graph=True, create_svg=True)
-    print(f"The record: {run.directory}")
+    own = [run for run in prov4ml.list_runs_in_proj("prov") if run.name.startswith("reproducible_")]
+    print(f"The record: {own[-1]}")
 
 
 if __name__ == "__main__":
