@@ -42,7 +42,6 @@ def test_a_test_of_a_checkpoint_uses_its_version() -> None:
     assert len(versions(logger)) == 4
 
 
-@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`")
 @pytest.mark.filterwarnings("ignore:Checkpoint directory")
 def test_a_training_that_goes_back_to_a_checkpoint_of_its_own_goes_on_from_that() -> None:
     logger = prov4ml.ProvMLLogger()
@@ -63,7 +62,6 @@ def test_a_training_that_goes_back_to_a_checkpoint_of_its_own_goes_on_from_that(
     assert used.count(("context/Training", origin)) == 2
 
 
-@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`")
 def test_a_training_that_goes_on_from_another_run_says_from_which_and_from_what() -> None:
     first = prov4ml.ProvMLLogger(name="first")
     _, keeper, _ = fitted(first, save_top_k=-1)
@@ -88,7 +86,6 @@ def test_a_training_that_goes_on_from_another_run_says_from_which_and_from_what(
     assert ("context/Training", loaded) in relations(second, "used", "activity", "entity")
 
 
-@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`")
 def test_a_checkpoint_of_a_run_without_a_document_is_found_in_its_journal() -> None:
     first = prov4ml.ProvMLLogger(name="first")
     _, keeper, _ = fitted(first, save_top_k=-1)
@@ -141,7 +138,6 @@ def continued(logger: prov4ml.ProvMLLogger, keeper: ModelCheckpoint) -> ModelChe
     return again
 
 
-@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`")
 @pytest.mark.filterwarnings("ignore:Checkpoint directory")
 def test_a_later_process_deletes_and_marks_what_an_earlier_one_made() -> None:
     first = prov4ml.ProvMLLogger()
@@ -177,7 +173,6 @@ def test_what_went_between_two_processes_was_deleted_by_no_stage() -> None:
     assert gone[last] == "run/lightning_logs_0"
 
 
-@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`")
 def test_a_later_process_that_only_tests_leaves_the_marks_as_they_are() -> None:
     first = prov4ml.ProvMLLogger()
     _, keeper, _ = fitted(first, save_top_k=1)

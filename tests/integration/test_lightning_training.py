@@ -13,6 +13,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor
 
 import prov4ml
+from tests.stories import document
 from tests.training import BATCHES, Digits, DigitsData, Witness, digits, trainer
 
 pytestmark = pytest.mark.usefixtures("_own_folder")
@@ -331,3 +332,27 @@ def test_a_context_lasts_as_long_as_its_stage() -> None:
         assert begin <= clock.times[f"{name} begins"]
         assert end >= clock.times[f"{name} ends"]
     assert spans["Training"][1] <= spans["Testing"][0]
+
+
+def test_a_stage_begins_when_the_trainer_begins_it_though_its_data_were_told_before() -> None:
+    logger, clock = prov4ml.ProvMLLogger(), Clock()
+    teacher = trainer(logger, callbacks=[clock])
+    contexts = {"Training": prov4ml.Context.TRAINING, "Testing": prov4ml.Context.TESTING}
+    for name, context in contexts.items():
+        prov4ml.log_dataset(f"for {name}", digits(), context=context)
+        prov4ml.log_param("threshold", 0.5, context)
+    model = Digits()
+    teacher.fit(model, digits(), digits())
+    teacher.test(model, digits(), verbose=False)
+    prov4ml.end_run()
+
+    told = document(logger)
+    used = {one["prov:entity"]: one for one in told["used"].values()}
+    for name in contexts:
+        begin = datetime.fromisoformat(told["activity"][f"context/{name}"]["prov:startTime"])
+        assert abs((clock.times[f"{name} begins"] - begin).total_seconds()) < 0.1
+        for entity in (f"dataset/{name}/for%20{name}", f"param/{name}/threshold"):
+            assert datetime.fromisoformat(used[entity]["prov:time"]) == begin
+    fitted = datetime.fromisoformat(told["activity"]["context/Training"]["prov:endTime"])
+    tested = datetime.fromisoformat(told["activity"]["context/Testing"]["prov:startTime"])
+    assert fitted <= tested

@@ -28,9 +28,7 @@ def to_value(name: str, value: Any) -> float:
     try:
         item = getattr(value, "item", None)
         number = float(value if item is None else item())
-    # A tensor's item() raises RuntimeError (several elements, torch 2.13) or NotImplementedError
-    # (a meta tensor), NumPy's raises ValueError.
-    except Exception as error:  # a foreign __float__ may raise anything
+    except Exception as error:  # a foreign item() or __float__ may raise anything
         raise _not_a_number(name, value) from error
     return number
 

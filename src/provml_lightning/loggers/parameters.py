@@ -13,7 +13,7 @@ from provml_lightning.domain.redaction import safe_value
 from provml_lightning.domain.values import Plain, flatten
 from provml_lightning.loggers.stages import SANITY_CHECK
 from provml_lightning.runtime.run import Run
-from provml_lightning.storage.journal import read_journal
+from provml_lightning.storage.contents import read_facts
 from provml_lightning.storage.layout import RunLayout
 
 __all__ = ["keep_hyperparameters", "keep_parameters"]
@@ -49,11 +49,8 @@ def keep_hyperparameters(
 
 def _told(layout: RunLayout) -> dict[str, Plain]:
     """Return the run's own parameters as all of its processes told them last."""
-    journals = [lines for path in layout.journal_files() if (lines := read_journal(path))]
-    records = [
-        record
-        for lines in journals
-        for record in lines.records
+    return {
+        record.key: record.value
+        for _, record in read_facts(layout)
         if isinstance(record, Parameter) and record.context is None and record.source is None
-    ]
-    return {record.key: record.value for record in sorted(records, key=lambda one: one.time)}
+    }

@@ -155,8 +155,8 @@ class ProvMLLogger(VersionedLogger):
     @override
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Keep values; Lightning calls this for everything that ``self.log`` sends to loggers."""
-        run = self._run
-        if run is None or not run.is_open or run.is_forked:  # asked first: it is so at no step
+        run = self._run  # open at every step but the first, and then nothing else need be asked
+        if run is None or not run.is_open or run.is_forked:
             if not self.records_here:
                 return
             run = self._opened()
@@ -250,7 +250,7 @@ class ProvMLLogger(VersionedLogger):
             run = self._opened()
 
     def _meet(self, trainer: Any, *, joins: bool = True) -> None:
-        """Learn which Trainer works, and hear of what it does from now on."""
+        """Learn which Trainer works and, if the lineage joins it, hear of what it does then."""
         self._trainers.follow(trainer)
         if context_of_stage(trainer) is not None:
             BUSY_RUNS.add(self._opened())

@@ -43,17 +43,19 @@ class Scope:
         return activity_id(context, self.run)
 
     def used(self, entity: str, context: str | None, time: int, role: str) -> None:
-        """State that a context (the run for None) used an entity.
+        """State that a context (the run for None) used an entity, in the time that it lasts.
 
         Source:
             PROV-DM 5.1.4, usage.
         """
+        interval = self.intervals.get(context)
+        moment = time if interval is None else interval.nearest(time)
         self.document.relate(
             "used",
             {
                 "prov:activity": self.activity(context),
                 "prov:entity": entity,
-                "prov:time": timestamp(time),
+                "prov:time": timestamp(moment),
                 "prov:role": role,
             },
         )

@@ -6,7 +6,17 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from provml_lightning.domain.records import ContextDeclared, Ended, Opened, Series, Status
+from provml_lightning.domain.records import (
+    ContextDeclared,
+    Dataset,
+    Ended,
+    FileUsed,
+    Opened,
+    Parameter,
+    Record,
+    Series,
+    Status,
+)
 from provml_lightning.provenance.nesting import outer_contexts
 
 if TYPE_CHECKING:
@@ -40,13 +50,16 @@ def intervals(contents: RunContents) -> dict[str | None, Interval]:
 
     The run lasts from its first fact to its last, a context likewise, its metrics' values
     included. A value's time is the caller's to give and may be of any year: outside the run it
-    moves no bound. Where the run has not ended, nothing has: the ends are None.
+    moves no bound. What is to go into a context that is declared later, such as the data set of a
+    stage, waits for its beginning. Where the run has not ended, nothing has: the ends are None.
     """
     told: dict[str | None, list[int]] = defaultdict(list)
+    declared = _first_declared(contents)
     for _, record in contents.records:
         told[None].append(record.time)
         context = getattr(record, "context", None)
-        if context is not None and not isinstance(record, Series):
+        waits = _is_input(record) and record.time < declared.get(context, record.time)
+        if context is not None and not isinstance(record, Series) and not waits:
             told[context].append(record.time)
         if isinstance(record, ContextDeclared) and record.parent is not None:
             told[record.parent].append(record.time)
@@ -64,6 +77,22 @@ def intervals(contents: RunContents) -> dict[str | None, Interval]:
     if over:
         return dict(ordered)
     return {context: Interval(interval.start, None) for context, interval in ordered}
+
+
+def _is_input(record: Record) -> bool:
+    """Tell whether a fact is of something that goes into its context."""
+    if isinstance(record, Parameter):
+        return not record.is_output
+    return isinstance(record, (Dataset, FileUsed)) or bool(getattr(record, "is_input", False))
+
+
+def _first_declared(contents: RunContents) -> dict[str | None, int]:
+    """Return when each context was declared first, of those that were."""
+    found: dict[str | None, int] = {}
+    for _, record in contents.records:
+        if isinstance(record, ContextDeclared):
+            found[record.context] = min(record.time, found.get(record.context, record.time))
+    return found
 
 
 def _times_of_values(contents: RunContents) -> dict[str | None, tuple[int, int]]:

@@ -38,6 +38,7 @@ __all__ = [
     "is_settled",
     "open_ledger",
     "read_contents",
+    "read_facts",
     "read_steadily",
     "write_contents",
 ]
@@ -172,6 +173,15 @@ def write_contents(ledger: Ledger) -> tuple[RunContents, dict[str, list[int]]]:
     sums = Sums(ledger.journals)
     compiled = write_metrics(ledger.layout, ledger.sources, ledger.sealed, ledger.form, sums.watch)
     return _contents(ledger, compiled, sums), ledger.covers(compiled.covers)
+
+
+def read_facts(layout: RunLayout) -> Iterator[tuple[int, Record]]:
+    """Return what all processes told, in order of time, with the rank of each; no values.
+
+    Raises:
+        StorageError: A journal cannot be read.
+    """
+    return _in_order([lines for path in layout.journal_files() if (lines := read_journal(path))])
 
 
 def is_settled(layout: RunLayout) -> bool:

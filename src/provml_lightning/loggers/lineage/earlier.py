@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from provml_lightning.domain.records import FileDeleted, Model, ModelVersion, Record
 from provml_lightning.domain.redaction import MASK
 from provml_lightning.loggers.lineage.places import Mark, Place, first_look
-from provml_lightning.storage.journal import read_journal
+from provml_lightning.storage.contents import read_facts
 from provml_lightning.storage.layout import RunLayout
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def told_before(layout: RunLayout, source: str) -> dict[str, ModelVersion]:
         StorageError: A journal cannot be read.
     """
     found: dict[str, ModelVersion] = {}
-    for record in sorted(_told(layout), key=lambda one: one.time):
+    for record in _told(layout):
         if isinstance(record, FileDeleted):
             found.pop(record.path, None)
         elif (
@@ -64,7 +64,7 @@ def is_model_told(
     """
     models = [one for one in _told(layout) if isinstance(one, Model)]
     told = [one for one in models if (one.name, one.source) == (name, source)]
-    last = max(told, key=lambda one: one.time, default=None)
+    last = told[-1] if told else None
     if last is None or last.attributes != facts or last.layers is None:
         return False
     try:
@@ -75,8 +75,6 @@ def is_model_told(
 
 
 def _told(layout: RunLayout) -> Iterator[Record]:
-    """Yield what all processes told; nothing where one alone wrote, which is ours."""
-    journals = list(layout.journal_files())
-    for path in journals if len(journals) > 1 else ():
-        lines = read_journal(path)
-        yield from lines.records if lines else ()
+    """Yield what all processes told, in order; nothing where one alone wrote, which is ours."""
+    if len(list(layout.journal_files())) > 1:
+        yield from (record for _, record in read_facts(layout))
