@@ -53,6 +53,8 @@ trainer = L.Trainer(
     enable_model_summary=False, logger=[prov4ml.ProvMLLogger("sharded")],
 )
 trainer.fit(Sharded(), DataLoader(TensorDataset(torch.randn(32, 8)), batch_size=4))
+trainer.save_checkpoint("whole")
+trainer.save_checkpoint("weights", weights_only=True)
 if trainer.is_global_zero:
     print(float(trainer.callback_metrics["loss"]))
 """
@@ -80,7 +82,7 @@ def test_a_sharded_training_leaves_one_run_with_its_checkpoint_of_several_files(
     assert loss["value"].iloc[-1] == pytest.approx(float(ended.stdout.split()[-1]))
 
     told = json.loads((run / "prov_version_0.json").read_text())["entity"].values()
-    first, version = sorted(
+    first, version, *by_hand = sorted(
         (one for one in told if "provml:version" in one), key=lambda one: one["provml:version"]
     )
     assert first["dcterms:identifier"] == "checkpoints/epoch=0-step=4.ckpt"  # deleted since
@@ -88,5 +90,11 @@ def test_a_sharded_training_leaves_one_run_with_its_checkpoint_of_several_files(
     assert version["dcterms:format"] == "inode/directory"
     assert version["provml:files"] >= 3
     assert len(version["provml:sha256"]) == 64
+    # This strategy writes without a CheckpointIO; of the weights alone no callback is told.
+    assert [one["dcterms:identifier"] for one in by_hand] == [
+        str(tmp_path / "whole"), str(tmp_path / "weights"),
+    ]  # fmt: skip
+    assert [one["provml:step"] for one in by_hand] == [8, 8]
+    assert all(len(one["provml:sha256"]) == 64 for one in by_hand)
     # No process holds all weights, so that none can count them.
     assert not any("provml:total_params" in one for one in told)

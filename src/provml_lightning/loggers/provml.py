@@ -141,6 +141,11 @@ class ProvMLLogger(VersionedLogger):
         self._lineage = Lineage(story) if story.parts else None
 
     @property
+    def lineage_callback(self) -> Lineage | None:
+        """The callback that hears what the Trainer does; None where nothing of that is wanted."""
+        return self._lineage
+
+    @property
     def experiment(self) -> Any:
         """The run, opened on first use; on ranks that do not record, what takes every call."""
         if self.records_here:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
+import weakref
 from abc import ABC
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ __all__ = ["VersionedLogger"]
 
 # Held while a run opens; one for all loggers, since one that holds a lock cannot be pickled.
 _opening = threading.RLock()
+_loggers: weakref.WeakSet[VersionedLogger] = weakref.WeakSet()
 
 
 class VersionedLogger(Logger, ABC):
@@ -54,6 +58,7 @@ class VersionedLogger(Logger, ABC):
         self._counted = version is None
         self._uuid = str(uuid.uuid4())
         self._run: Run | None = None
+        _loggers.add(self)
 
     @property
     @override
@@ -137,3 +142,17 @@ class VersionedLogger(Logger, ABC):
             ranks=ranks,
             parent=enclosing(),
         )
+
+
+def _settle_versions() -> None:
+    """Settle the versions before a process is forked, as ``__getstate__`` does for a spawned one.
+
+    So both have one run, whichever opens it.
+    """
+    for logger in list(_loggers):
+        with suppress(OSError):  # it cannot be listed: opening the run will say so
+            logger.version  # noqa: B018
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_settle_versions)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provml_lightning.capture.foreign import attribute
 from provml_lightning.domain.records import Continued, FileDeleted, FileUsed, ModelVersion
 from provml_lightning.errors import RecordError
 from provml_lightning.loggers.lineage.digests import Digests
@@ -35,13 +34,14 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoints"]
 
 _MOST_LOOKED_FOR = 64  # files whose deletion is looked for while a training runs
+_LONGEST_WAIT = 10.0  # for checkpoints that a thread writes after a training [s]
+_WAIT = 0.01  # between two looks for them [s]
 
 
 class Checkpoints:
     """Tells a run of its checkpoints; files are looked at and read, never copied."""
 
     def __init__(self) -> None:
-        self._since = time.time_ns()
         self._latest = 0
         self._is_taken_up = self._has_made = self._is_fresh = False
         self._listed: list[tuple[str, str]] = []
@@ -90,7 +90,7 @@ class Checkpoints:
         if not queued:
             self._drop(run, saving.path)
         before = mark_of(self._places.of(run, saving.path))
-        self._expected.append(Expected(saving, before))
+        self._expected.append(Expected(saving, before, is_queued=queued))
 
     def _drop(self, run: Run, path: str) -> None:
         """Give up what was expected at a path where another one comes."""
@@ -103,22 +103,8 @@ class Checkpoints:
         told = f"{place.shown}: nobody could see whether it was written"
         run.excuse("checkpoint", RecordError(told))
 
-    def saved(
-        self, run: Run, callback: Any, scores: Mapping[str, Mapping[str, Plain]], now: Saving
-    ) -> None:
-        """Take what a ModelCheckpoint says of what it has just written.
-
-        Args:
-            run: The run.
-            callback: The ModelCheckpoint.
-            scores: What it monitors, for each path that it lists.
-            now: What holds for a file that was not announced: Lightning announces none that has
-                weights alone.
-        """
-        if attribute(callback, "save_weights_only"):
-            announced = {one.saving.path for one in self._expected}
-            new = [path for path in scores if path not in announced and self._is_new(run, path)]
-            self._expected += [Expected(replace(now, path=path)) for path in new]
+    def saved(self, scores: Mapping[str, Mapping[str, Plain]]) -> None:
+        """Take what a ModelCheckpoint monitors, for each path that it lists: it has just saved."""
         for one in self._expected:
             one.saving = one.saving.scored(scores.get(one.saving.path, {}))
 
@@ -135,6 +121,7 @@ class Checkpoints:
         """Tell of everything that can be known now; wait some seconds for what is being read."""
         # All that was queued is written: of several for one path the last lies there.
         self._expected = list({one.saving.path: one for one in self._expected}.values())
+        self._wait(run)
         self._tell_written(run, at_last=True)
         self._expected.clear()  # such as the file of a search, which is gone
         self._look_again(run)
@@ -144,6 +131,14 @@ class Checkpoints:
         self._hear(callbacks)
         if self._has_made:  # who only tests what an earlier process made, marks nothing anew
             self._tell_marks(run)
+
+    def _wait(self, run: Run) -> None:
+        """Wait some seconds for what a thread still writes."""
+        until = time.monotonic() + _LONGEST_WAIT
+        while time.monotonic() < until and any(
+            one.is_on_its_way(self._places.of(run, one.saving.path)) for one in self._expected
+        ):
+            time.sleep(_WAIT)
 
     def _look_again(self, run: Run) -> None:
         """Tell what can be seen by now of files that nobody could look at."""
@@ -187,15 +182,6 @@ class Checkpoints:
                     file=origin.file,
                 )
             )
-
-    def _is_new(self, run: Run, path: str) -> bool:
-        place = self._places.of(run, path)
-        mark, known = mark_of(place), self._kept.get(place.shown)
-        if mark is None or 0 < mark.changed < self._since:
-            return False
-        if known is None or UNSEEN in {mark, known.mark}:
-            return known is None  # one of an earlier process is not new for being seen now
-        return known.mark != mark
 
     def _tell_written(self, run: Run, *, at_last: bool = False) -> None:
         """Tell of the files that were expected and are there; the others may come.

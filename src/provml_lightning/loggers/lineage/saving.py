@@ -136,7 +136,7 @@ def context_of_save(trainer: Any) -> str | None:
 
 def writes_later(trainer: Any) -> bool:
     """Tell whether a Trainer's checkpoints are written by a thread, one after the other."""
-    kinds = type(attribute(attribute(trainer, "strategy"), "checkpoint_io")).__mro__
+    kinds = attribute(attribute(trainer, "strategy"), "checkpoint_io").__class__.__mro__
     return any("Async" in kind.__name__ for kind in kinds)
 
 

@@ -13,13 +13,12 @@ from lightning.pytorch import Callback
 from typing_extensions import override
 
 from provml_lightning.capture.torch_objects import model_layers
-from provml_lightning.capture.trainers import logged_step, step_of_epoch
-from provml_lightning.domain.catalogue import EPOCH_TIME
 from provml_lightning.domain.context import Context
 from provml_lightning.domain.records import ContextDeclared
 from provml_lightning.errors import ProvMLError
 from provml_lightning.loggers.lineage.checkpoints import Checkpoints
 from provml_lightning.loggers.lineage.earlier import is_model_told
+from provml_lightning.loggers.lineage.hearing import listen
 from provml_lightning.loggers.lineage.quiet import quiet
 from provml_lightning.loggers.lineage.saving import (
     SOURCE,
@@ -31,12 +30,13 @@ from provml_lightning.loggers.lineage.saving import (
 from provml_lightning.loggers.lineage.telling import (
     facts_of,
     tell_data,
+    tell_epoch,
     tell_model,
     tell_optimizers,
     tell_settings,
 )
 from provml_lightning.loggers.recording import lightning_rank
-from provml_lightning.loggers.stages import SANITY_CHECK, context_of_stage
+from provml_lightning.loggers.stages import SANITY_CHECK, context_of_stage, has_run
 from provml_lightning.loggers.trainers import Trainers
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.run import Run
@@ -98,8 +98,9 @@ class Story:
         """Tell what is true of a ``fit``, ``validate``, ``test`` or ``predict`` from the start."""
         self._ends, self._origin_is_told, self._is_begun = {}, False, True
         self._tell_settings(trainer)
-        if self._keeps_checkpoints:
+        if self.keeps_checkpoints:
             self._checkpoints.take_up(self._known_run())
+            self._listen(trainer, module)
         if "model" in self.parts and lightning_rank() == 0:
             self._tell_model(trainer, module)
 
@@ -144,8 +145,13 @@ class Story:
 
     @quiet
     def end_all(self, trainer: Any) -> None:
-        """Take down that an exception ended whatever was under way."""
+        """Take down that an exception ended whatever was under way.
+
+        A process that only started those that train hears of it too, and has nothing to tell.
+        """
         self._part()
+        if self._told_to is None:
+            return
         self._checkpoints.doubt()
         now = time.time_ns()
         self._ends = {context: end or now for context, end in self._ends.items()}
@@ -160,21 +166,12 @@ class Story:
 
     @quiet
     def end_epoch(self, trainer: Any, context: str) -> None:
-        """Tell how long an epoch took, at the step where the Trainer logs that epoch's metrics."""
+        """Tell how long an epoch took."""
         self.follow(trainer)
         began = self._epochs.pop(context, None)
         if began is None or "epochs" not in self.parts or trainer.sanity_checking:
             return
-        is_training = context == Context.TRAINING.value
-        self._known_run().record_metric(
-            EPOCH_TIME.name,
-            time.perf_counter() - began,
-            context,
-            step_of_epoch(trainer) if is_training else logged_step(trainer),
-            SOURCE,
-            epoch=trainer.current_epoch,
-            unit=EPOCH_TIME.unit,
-        )
+        tell_epoch(self._known_run(), trainer, context, time.perf_counter() - began)
 
     @quiet
     def tell_optimizers(self, trainer: Any) -> None:
@@ -184,9 +181,13 @@ class Story:
 
     @quiet
     def saving(self, trainer: Any) -> None:
-        """Take down that a checkpoint is about to be written."""
-        if self._keeps_checkpoints:
+        """Take down that a checkpoint is about to be written.
+
+        One of a Trainer that never ran is nobody's: there is no run.
+        """
+        if self.keeps_checkpoints and has_run(trainer):
             self.follow(trainer)
+            self._checkpoints.take_up(self._known_run())
             self._settle(trainer)
             if (saving := announced(trainer)) is not None:
                 self._checkpoints.expect(self._known_run(), saving, queued=writes_later(trainer))
@@ -195,12 +196,10 @@ class Story:
     def saved(self, callback: Any) -> None:
         """Tell of the checkpoint that a ModelCheckpoint has just written."""
         trainer = self._trainers.current
-        if trainer is None or not self._keeps_checkpoints:
+        if trainer is None or not self.keeps_checkpoints:
             return
-        now = announced(trainer, path="")
-        if now is not None:
-            self._checkpoints.saved(self._known_run(), callback, scores_of(callback, trainer), now)
-            self._settle(trainer)
+        self._checkpoints.saved(scores_of(callback, trainer))
+        self._settle(trainer)
 
     @quiet
     def finish(self, run: Run) -> None:
@@ -211,7 +210,7 @@ class Story:
                 if end is not None:
                     run.record(ContextDeclared(time=end, context=context))
         self._ends = {context: end for context, end in self._ends.items() if end is None}
-        if self._keeps_checkpoints:
+        if self.keeps_checkpoints:
             saving = [] if trainer is None else trainer.checkpoint_callbacks
             during = None if trainer is None else context_of_save(trainer)
             self._checkpoints.finish(run, saving, during)
@@ -234,7 +233,8 @@ class Story:
             run.excuse(topic, error)
 
     @property
-    def _keeps_checkpoints(self) -> bool:
+    def keeps_checkpoints(self) -> bool:
+        """Whether checkpoints are told here."""
         return "checkpoints" in self.parts and lightning_rank() == 0
 
     def _known_run(self) -> Run:
@@ -246,10 +246,14 @@ class Story:
         return run
 
     def _settle(self, trainer: Any) -> None:
-        if self._keeps_checkpoints:
+        if self.keeps_checkpoints:
             self._checkpoints.settle(
                 self._known_run(), trainer.checkpoint_callbacks, context_of_save(trainer)
             )
+
+    @quiet
+    def _listen(self, trainer: Any, module: Any) -> None:
+        listen(trainer, module)
 
     @quiet
     def _tell_data(self, trainer: Any, context: str) -> None:
@@ -286,7 +290,7 @@ class Story:
         path = trainer.ckpt_path
         if context == Context.TRAINING.value:
             self._begin_training(trainer.lightning_module, anew=not path)
-        if path and self._keeps_checkpoints:
+        if path and self.keeps_checkpoints:
             step = trainer.global_step if context == Context.TRAINING.value else None
             saving = announced(trainer, str(path))
             if saving is not None:

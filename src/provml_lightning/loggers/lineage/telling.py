@@ -12,6 +12,8 @@ from lightning.pytorch import Callback
 from provml_lightning.capture.artifacts import write_value
 from provml_lightning.capture.foreign import class_name
 from provml_lightning.capture.torch_objects import described_dataset, model_facts
+from provml_lightning.capture.trainers import logged_step, step_of_epoch
+from provml_lightning.domain.catalogue import EPOCH_TIME
 from provml_lightning.domain.context import Context
 from provml_lightning.domain.names import folder_name
 from provml_lightning.domain.records import Dataset, Model
@@ -32,6 +34,7 @@ from provml_lightning.runtime.shelf import keep
 __all__ = [
     "facts_of",
     "tell_data",
+    "tell_epoch",
     "tell_model",
     "tell_optimizers",
     "tell_settings",
@@ -57,6 +60,20 @@ def tell_optimizers(run: Run, trainer: Any) -> None:
     """Tell the optimizers and schedulers that a training begins with."""
     settings = optimizer_settings(trainer)
     keep_parameters(run, settings, context=Context.TRAINING.value, source=SOURCE)
+
+
+def tell_epoch(run: Run, trainer: Any, context: str, took: float) -> None:
+    """Tell how long an epoch took [s], at the step where the Trainer logs that epoch's metrics."""
+    is_training = context == Context.TRAINING.value
+    run.record_metric(
+        EPOCH_TIME.name,
+        took,
+        context,
+        step_of_epoch(trainer) if is_training else logged_step(trainer),
+        SOURCE,
+        epoch=trainer.current_epoch,
+        unit=EPOCH_TIME.unit,
+    )
 
 
 def tell_data(run: Run, trainer: Any, context: str) -> None:

@@ -52,11 +52,11 @@ class Lineage(Callback):
         replaced and not changed: somebody may be going through it just now.
         """
         self.story.follow(trainer)
-        others = trainer.callbacks
-        if any(one is self for one in others):
-            return
+        others = [one for one in trainer.callbacks if one is not self]
         place = sum(map(_is_search, others))
-        trainer.callbacks = [*others[:place], self, *others[place:]]
+        wanted = [*others[:place], self, *others[place:]]
+        if wanted != trainer.callbacks:
+            trainer.callbacks = wanted
 
     @override
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
@@ -141,6 +141,10 @@ class Lineage(Callback):
 
     @override
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:
+        self.story.saving(trainer)
+
+    def hear_save(self, trainer: Any) -> None:
+        """Learn that a Trainer saves weights alone."""
         self.story.saving(trainer)
 
     @override

@@ -1,0 +1,95 @@
+"""What the process does that let others train: it goes on with the run that they made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import prov4ml
+
+HERE = Path(__file__).parents[2]
+
+# Up to nine processes import Lightning.
+pytestmark = pytest.mark.timeout(400)
+
+PROGRAM = """
+import json, sys
+import torch
+import prov4ml
+from tests.training import Digits, digits, trainer
+
+torch.set_num_threads(1)  # threads of OpenMP's do not survive a fork
+
+if __name__ == "__main__":
+    logger = prov4ml.ProvMLLogger("apart")
+    if "before" in sys.argv:
+        logger.log_hyperparams({"told before": 1})
+    teacher = trainer(
+        logger, max_epochs=2, devices=2, strategy=sys.argv[1], enable_checkpointing=True
+    )
+    model = Digits()
+    teacher.fit(model, digits(), digits())
+    teacher.save_checkpoint("whole.ckpt")
+    teacher.save_checkpoint("weights.ckpt", weights_only=True)
+    (tested,) = teacher.test(model, digits(), verbose=False)
+    logger.log_metrics({"afterwards": 2.5}, 7)
+    print(json.dumps([teacher.checkpoint_callback.best_model_path, tested, teacher.log_dir]))
+"""
+
+
+@pytest.fixture(scope="module", params=["ddp_spawn before", "ddp_fork"])
+def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return the folder, what the Trainer says at the end, and how it was started."""
+    folder = tmp_path_factory.mktemp("apart")
+    (folder / "program.py").write_text(PROGRAM)
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "program.py", *request.param.split()],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{HERE / 'src'}:{HERE}"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return folder, json.loads(ended.stdout.splitlines()[-1]), request.param
+
+
+def test_training_and_test_and_what_is_logged_afterwards_are_one_run(left: Any) -> None:
+    folder, (_, tested, place), said = left
+    (run,) = prov4ml.list_runs_in_proj(folder / "prov")
+    assert str(run) == place == str(folder / "prov/apart/version_0")
+    assert prov4ml.get_metric(run, "loss", "Training")["step"].tolist() == [0, 1, 2, 3]
+    (value,) = prov4ml.get_metric(run, "test_loss", "Testing")["value"]
+    assert value == pytest.approx(tested["test_loss"])
+    frame = prov4ml.get_metric(run, "afterwards")
+    assert (frame["value"].tolist(), frame["step"].tolist()) == ([2.5], [7])
+    assert json.loads((run / "run.json").read_text())["status"] == "completed"
+    before = prov4ml.list_parameters(str(run)).get("told before")
+    assert before == (1 if "before" in said else None)
+
+
+def test_what_it_saves_by_hand_comes_from_what_the_others_trained(left: Any) -> None:
+    folder, (best, _, place), _ = left
+    document = json.loads(Path(place, "prov_version_0.json").read_text())
+    found = {key: one for key, one in document["entity"].items() if "provml:version" in one}
+    by_place = {str(Path(place, one["dcterms:identifier"])): key for key, one in found.items()}
+    whole, weights = str(folder / "whole.ckpt"), str(folder / "weights.ckpt")
+    assert {best, whole, weights} <= by_place.keys()
+    for path in (best, whole, weights):
+        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        assert found[by_place[path]]["provml:sha256"] == digest
+    derived = {
+        (one["prov:generatedEntity"], one["prov:usedEntity"])
+        for one in document["wasDerivedFrom"].values()
+    }
+    assert (by_place[weights], by_place[whole]) in derived
+    assert (by_place[whole], by_place[best]) in derived
+    last = [one["dcterms:identifier"] for one in found.values() if one.get("provml:is_last")]
+    assert last == [weights]
