@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.strategies import SingleDeviceStrategy
 
 from tests.conformance.prov.checker import complaints
 from tests.conformance.prov.reading import parse
 from tests.training import Digits, digits, trainer
 
 if TYPE_CHECKING:
+    from lightning.fabric.plugins import CheckpointIO
     from lightning.pytorch import Trainer
 
-__all__ = ["Diary", "document", "fitted", "paths", "relations", "versions"]
+__all__ = [
+    "Closed",
+    "Diary",
+    "OwnWeights",
+    "SavesWeights",
+    "document",
+    "fitted",
+    "paths",
+    "relations",
+    "versions",
+]
 
 Entity = dict[str, Any]
 
@@ -48,6 +61,39 @@ def paths(logger: Any, **marks: Any) -> list[str]:
         for one in versions(logger).values()
         if all(one.get(f"provml:{name}") == value for name, value in marks.items())
     ]
+
+
+class Closed(SingleDeviceStrategy):
+    """Lets nobody choose who writes its checkpoints once it is made."""
+
+    @property
+    def checkpoint_io(self) -> CheckpointIO:
+        return super().checkpoint_io
+
+    @checkpoint_io.setter
+    def checkpoint_io(self, io: CheckpointIO) -> None:
+        raise NotImplementedError(f"no {type(io).__name__}")
+
+
+class SavesWeights(Digits):
+    """Saves weights alone after every epoch, and takes down what the Trainer says then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reported: list[tuple[int, int, str]] = []
+
+    def on_train_epoch_end(self) -> None:
+        path = f"weights {self.current_epoch}.ckpt"
+        self.reported.append((self.global_step, self.current_epoch, str(Path(path).absolute())))
+        with suppress(OSError):
+            self.trainer.save_checkpoint(path, weights_only=True)
+
+
+class OwnWeights(SavesWeights):
+    """Gives weights that no torch module was asked for."""
+
+    def state_dict(self, *_: Any, **__: Any) -> Any:
+        return {"layer.weight": self.layer.weight, "layer.bias": self.layer.bias}
 
 
 class Diary(Callback):

@@ -356,6 +356,33 @@ def test_an_unused_logger_pickles_and_its_copy_agrees_on_the_folder() -> None:
     assert values(logger, "p-loss") == [1.0]
 
 
+def test_a_logger_finds_the_run_that_its_copy_opened_though_somebody_else_was_faster() -> None:
+    logger, other = prov4ml.ProvMLLogger(), prov4ml.ProvMLLogger()
+    twin = pickle.loads(pickle.dumps(logger))  # noqa: S301  our own bytes
+    assert logger.version == twin.version == 0
+    folder = Path(other.root_dir, "version_0", "journal")
+    folder.mkdir(parents=True)  # of a run in another process
+    twin.log_metrics({"loss": 1.0}, 0)
+    twin.finalize("success")
+    assert (twin.version, logger.version) == (1, 1)
+    logger.log_metrics({"loss": 0.5}, 1)
+    logger.finalize("success")
+    assert values(logger, "loss") == [1.0, 0.5]
+
+
+def test_a_logger_of_a_class_without_a_hash_is_a_logger() -> None:
+    @dataclass
+    class Named(prov4ml.ProvMLLogger):
+        label: str = "x"
+
+        def __post_init__(self) -> None:
+            super().__init__("named")
+
+    logger = Named()
+    trainer(logger, max_epochs=1).fit(Digits(), digits(), digits())
+    assert len(values(logger, "loss")) == 4
+
+
 @pytest.mark.parametrize("moment", ["in use", "after finalize", "after end_run"])
 def test_a_used_logger_pickles_and_its_copy_goes_on_in_the_same_run(moment: str) -> None:
     logger = prov4ml.ProvMLLogger()

@@ -93,3 +93,43 @@ def test_what_it_saves_by_hand_comes_from_what_the_others_trained(left: Any) -> 
     assert (by_place[whole], by_place[best]) in derived
     last = [one["dcterms:identifier"] for one in found.values() if one.get("provml:is_last")]
     assert last == [weights]
+
+
+ALONE = """
+import multiprocessing
+import torch
+import prov4ml
+from tests.training import Digits, digits, trainer
+
+torch.set_num_threads(1)
+logger = prov4ml.ProvMLLogger("alone")
+
+
+def fit(rate):
+    trainer(logger, max_epochs=1).fit(Digits(rate), digits(), digits())
+
+
+if __name__ == "__main__":
+    forking = multiprocessing.get_context("fork")
+    processes = [forking.Process(target=fit, args=(rate,)) for rate in (0.1, 0.2, 0.3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+"""
+
+
+def test_trainings_that_the_user_forks_himself_are_a_run_each(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(ALONE)
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{HERE / 'src'}:{HERE}"},
+        check=True,
+        capture_output=True,
+    )
+    runs = prov4ml.list_runs_in_proj(tmp_path / "prov")
+    rates = [prov4ml.list_parameters(str(run))["learning_rate"] for run in runs]
+    assert sorted(rates) == [0.1, 0.2, 0.3]
+    for run in runs:
+        assert prov4ml.get_metric(run, "loss", "Training")["step"].tolist() == [0, 1, 2, 3]

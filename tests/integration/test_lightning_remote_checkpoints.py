@@ -15,7 +15,7 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 import prov4ml
 from provml_lightning.errors import RecordDroppedWarning
 from provml_lightning.query.overview import read_overview
-from tests.stories import document, fitted, relations, versions
+from tests.stories import Closed, document, fitted, relations, versions
 from tests.training import Digits, digits, trainer
 
 if TYPE_CHECKING:
@@ -112,21 +112,19 @@ def test_a_test_and_a_training_of_a_remote_checkpoint_use_it() -> None:
     assert ("context/Training", loaded) in relations(other, "used", "activity", "entity")
 
 
-class Unplugs(Callback):
-    """Loses the store when the training has saved for the last time."""
+class Unplugs(TorchCheckpointIO):
+    """Loses the store as soon as it has saved there."""
 
-    def on_train_end(self, trainer: Any, module: Any) -> None:
-        del trainer, module
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, **options: Any) -> None:
+        super().save_checkpoint(checkpoint, path, **options)
         Store.is_out_of_reach = True
 
 
 def test_a_store_that_is_lost_costs_neither_the_training_nor_a_version() -> None:
     logger = prov4ml.ProvMLLogger()
-    teacher = trainer(logger, max_epochs=2, callbacks=[Unplugs()])
+    teacher = trainer(logger, max_epochs=2, plugins=[Unplugs()])
     teacher.fit(Digits(), digits(), digits())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Store, "is_out_of_reach", False)
-        teacher.save_checkpoint("store://me:hunter2@bucket/last.ckpt")
+    teacher.save_checkpoint("store://me:hunter2@bucket/last.ckpt")
     prov4ml.end_run()
 
     (told,) = versions(logger).values()
@@ -192,21 +190,34 @@ class Refuses(Callback):
         trainer.save_checkpoint("store://bucket/mine.ckpt")
 
 
-def test_a_save_that_failed_in_a_silent_store_is_a_note_and_no_version(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def _full_store(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise ConnectionError("503")
 
     monkeypatch.setattr(Store, "_open", refuse)
+
+
+@pytest.mark.usefixtures("_full_store")
+def test_a_save_that_failed_in_a_silent_store_is_no_version() -> None:
     logger = prov4ml.ProvMLLogger()
-    with (
-        pytest.raises(ConnectionError, match="503"),
-        pytest.warns(RecordDroppedWarning, match="whether it was written"),
-    ):
+    with pytest.raises(ConnectionError, match="503"):
         trainer(logger, callbacks=[Refuses()]).fit(Digits(), digits(), digits())
     assert versions(logger) == {}
-    assert any("mine.ckpt" in note for note in read_overview(logger.log_dir).notes)
+
+
+@pytest.mark.usefixtures("_full_store")
+@pytest.mark.filterwarnings("ignore::provml_lightning.errors.RecordDroppedWarning")
+def test_where_nobody_heard_how_it_ended_it_is_a_note() -> None:
+    logger = prov4ml.ProvMLLogger()
+    alone = Closed(device=torch.device("cpu"))
+    with pytest.raises(ConnectionError, match="503"):
+        trainer(logger, callbacks=[Refuses()], strategy=alone, accelerator="auto").fit(
+            Digits(), digits(), digits()
+        )
+    assert versions(logger) == {}
+    notes = read_overview(logger.log_dir).notes
+    assert any("mine.ckpt" in note and "whether it was written" in note for note in notes)
 
 
 def test_urls_that_differ_in_their_secrets_alone_are_told_apart() -> None:

@@ -21,12 +21,16 @@ from provml_lightning.loggers.lineage.watcher import Lineage
 from tests.training import BATCHES, Digits, digits, trainer
 
 STORY = "provml_lightning.loggers.lineage.story"
+TELLING = "provml_lightning.loggers.lineage.telling"
 FAULTS = {
     "tell_settings": f"{STORY}.tell_settings",
-    "facts_of": f"{STORY}.facts_of",
-    "tell_model": f"{STORY}.tell_model",
+    "facts_of": f"{TELLING}.facts_of",
+    "tell_model": f"{TELLING}.tell_model",
     "tell_data": f"{STORY}.tell_data",
     "tell_optimizers": f"{STORY}.tell_optimizers",
+    "listen": f"{STORY}.listen",
+    "path_of_call": f"{STORY}.path_of_call",
+    "writes_later": f"{STORY}.writes_later",
     "announced": f"{STORY}.announced",
     "scores_of": f"{STORY}.scores_of",
     "context_of_save": f"{STORY}.context_of_save",

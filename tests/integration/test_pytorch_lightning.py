@@ -86,3 +86,18 @@ def test_ours_is_the_first_to_hear_behind_its_searches(
     assert [type(one).__name__ for one in teacher.callbacks] == [
         "Searching", "Lineage", "ModelCheckpoint",
     ]  # fmt: skip
+
+
+def test_weights_that_are_saved_by_hand_are_versions_here_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    teacher = taught(logger := prov4ml.ProvMLLogger())
+    teacher.fit(Digits(), digits(), digits())
+    teacher.save_checkpoint("weights.ckpt", weights_only=True)
+    prov4ml.end_run()
+    told = json.loads(Path(logger.log_dir, "prov_version_0.json").read_text())["entity"].values()
+    found = {one["dcterms:identifier"]: one for one in told if "provml:version" in one}
+    own = {f"checkpoints/epoch={epoch}-step={step}.ckpt" for epoch, step in ((0, 4), (1, 8))}
+    assert found.keys() == own | {str(tmp_path / "weights.ckpt")}
+    assert found[str(tmp_path / "weights.ckpt")]["provml:step"] == teacher.global_step == 8

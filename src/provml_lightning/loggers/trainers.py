@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
+from provml_lightning.capture.foreign import attribute
 from provml_lightning.loggers.stages import context_of_stage
 
-__all__ = ["Trainers"]
+__all__ = ["Trainers", "is_trainer", "loggers_of_launch"]
+
+
+def is_trainer(value: Any) -> bool:
+    """Tell whether something is a Trainer; pytorch_lightning has a class of its own."""
+    return any(kind.__name__ == "Trainer" for kind in type(value).__mro__)
+
+
+def loggers_of_launch(frame: FrameType | None) -> Sequence[Any]:
+    """Return the loggers of the Trainer whose processes are being started; none where it is none's.
+
+    Source:
+        Lightning 2.6 starts them in ``launch(function, trainer=trainer)`` of a launcher; the
+        argument is looked at, nothing is changed.
+    """
+    while frame is not None:
+        told = frame.f_locals if frame.f_code.co_name == "launch" else {}
+        if is_trainer(told.get("trainer")):
+            return list(attribute(told["trainer"], "loggers") or ())
+        frame = frame.f_back
+    return ()
 
 
 class Trainers:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import uuid
-import weakref
 from abc import ABC
 from collections.abc import Collection
 from contextlib import suppress
@@ -17,7 +17,8 @@ from typing_extensions import override
 
 from provml_lightning.domain.settings import RunSettings
 from provml_lightning.loggers.recording import lightning_rank
-from provml_lightning.loggers.versions import promise_version, require_inside
+from provml_lightning.loggers.trainers import loggers_of_launch
+from provml_lightning.loggers.versions import promise_version, require_inside, version_of
 from provml_lightning.loggers.workers import shared_folder
 from provml_lightning.runtime.active import enclosing, enter
 from provml_lightning.runtime.opening import check, claim, open_at
@@ -29,7 +30,6 @@ __all__ = ["VersionedLogger"]
 
 # Held while a run opens; one for all loggers, since one that holds a lock cannot be pickled.
 _opening = threading.RLock()
-_loggers: weakref.WeakSet[VersionedLogger] = weakref.WeakSet()
 
 
 class VersionedLogger(Logger, ABC):
@@ -57,8 +57,9 @@ class VersionedLogger(Logger, ABC):
         require_inside("version", "" if version is None else str(version))
         self._counted = version is None
         self._uuid = str(uuid.uuid4())
+        self._made_in = os.getpid()
+        self._is_shared = False
         self._run: Run | None = None
-        _loggers.add(self)
 
     @property
     @override
@@ -71,7 +72,11 @@ class VersionedLogger(Logger, ABC):
     def version(self) -> int | str:
         """The version; before the run opens, the one that it will most likely get."""
         if self._version is None:
+            if self._made_in != os.getpid():  # forked by nobody's launcher: a run of its own
+                self._uuid, self._made_in = str(uuid.uuid4()), os.getpid()
             self._version = promise_version(Path(self.root_dir))
+        elif self._is_shared and self._counted and self._run is None:
+            self._version = version_of(Path(self.root_dir), self._uuid, int(self._version))
         return self._version
 
     @property
@@ -101,7 +106,12 @@ class VersionedLogger(Logger, ABC):
     @override
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs: the version is settled, nothing open goes along."""
-        return {**self.__dict__, "_version": self.version, "_run": None}
+        self.share()
+        return {**self.__dict__, "_run": None}
+
+    def share(self) -> None:
+        """Settle the version, so that this and another process have one run, whichever opens it."""
+        self._version, self._is_shared = self.version, True
 
     def _opened(self) -> Run:
         """Return the run, opened where it is not; one that ``end_run`` closed goes on."""
@@ -144,15 +154,16 @@ class VersionedLogger(Logger, ABC):
         )
 
 
-def _settle_versions() -> None:
-    """Settle the versions before a process is forked, as ``__getstate__`` does for a spawned one.
+def _share_before_fork() -> None:
+    """Do for processes that Lightning forks what ``__getstate__`` does for those that it spawns.
 
-    So both have one run, whichever opens it.
+    Whoever else forks has trainings of their own in mind.
     """
-    for logger in list(_loggers):
-        with suppress(OSError):  # it cannot be listed: opening the run will say so
-            logger.version  # noqa: B018
+    for logger in loggers_of_launch(sys._getframe(1)):  # noqa: SLF001
+        if isinstance(logger, VersionedLogger):
+            with suppress(OSError):  # it cannot be listed: opening the run will say so
+                logger.share()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_settle_versions)
+    os.register_at_fork(before=_share_before_fork)

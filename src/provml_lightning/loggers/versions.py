@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from provml_lightning.errors import ConfigurationError
+from provml_lightning.errors import ConfigurationError, ProvMLError
+from provml_lightning.storage.index import read_index
+from provml_lightning.storage.layout import RunLayout
 
-__all__ = ["promise_version", "require_inside"]
+__all__ = ["promise_version", "require_inside", "version_of"]
 
 _VERSION = re.compile(r"version_(\d+)")
 _promised: set[tuple[Path, int]] = set()
@@ -26,6 +29,19 @@ def promise_version(root: Path) -> int:
         number = max(taken, default=-1) + 1
         _promised.add((root, number))
         return number
+
+
+def version_of(root: Path, run_uuid: str, promised: int) -> int:
+    """Return the number that a run got in another process; the promised one where it has none yet.
+
+    It gets a higher one where somebody else was faster.
+    """
+    for number in sorted(number for number in _on_disk(root) if number >= promised):
+        with suppress(ProvMLError):  # nobody's run, or one that cannot be read
+            known = read_index(RunLayout(root / f"version_{number}").index)
+            if known is not None and known.uuid == run_uuid:
+                return number
+    return promised
 
 
 def _on_disk(root: Path) -> set[int]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from provml_lightning.capture.foreign import attribute
 from provml_lightning.domain.records import Continued, FileDeleted, FileUsed, ModelVersion
 from provml_lightning.errors import RecordError
 from provml_lightning.loggers.lineage.digests import Digests
@@ -34,14 +35,13 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoints"]
 
 _MOST_LOOKED_FOR = 64  # files whose deletion is looked for while a training runs
-_LONGEST_WAIT = 10.0  # for checkpoints that a thread writes after a training [s]
-_WAIT = 0.01  # between two looks for them [s]
 
 
 class Checkpoints:
     """Tells a run of its checkpoints; files are looked at and read, never copied."""
 
     def __init__(self) -> None:
+        self._since = time.time_ns()
         self._latest = 0
         self._is_taken_up = self._has_made = self._is_fresh = False
         self._listed: list[tuple[str, str]] = []
@@ -50,6 +50,11 @@ class Checkpoints:
         self._places = Places()
         self._kept: dict[str, Kept] = {}
         self._digests = Digests()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a checkpoint was announced that nobody has seen yet."""
+        return bool(self._expected)
 
     def take_up(self, run: Run) -> None:
         """Go on with the checkpoints that earlier processes of the run told of, once."""
@@ -90,7 +95,7 @@ class Checkpoints:
         if not queued:
             self._drop(run, saving.path)
         before = mark_of(self._places.of(run, saving.path))
-        self._expected.append(Expected(saving, before, is_queued=queued))
+        self._expected.append(Expected(saving, before))
 
     def _drop(self, run: Run, path: str) -> None:
         """Give up what was expected at a path where another one comes."""
@@ -103,8 +108,26 @@ class Checkpoints:
         told = f"{place.shown}: nobody could see whether it was written"
         run.excuse("checkpoint", RecordError(told))
 
-    def saved(self, scores: Mapping[str, Mapping[str, Plain]]) -> None:
-        """Take what a ModelCheckpoint monitors, for each path that it lists: it has just saved."""
+    def withdraw(self, path: str) -> None:
+        """Expect nothing at a path: the save has failed, whatever lies there."""
+        self._expected = [one for one in self._expected if one.saving.path != path]
+
+    def saved(
+        self, run: Run, callback: Any, scores: Mapping[str, Mapping[str, Plain]], now: Saving
+    ) -> None:
+        """Take what a ModelCheckpoint says of what it has just written.
+
+        Args:
+            run: The run.
+            callback: The ModelCheckpoint.
+            scores: What it monitors, for each path that it lists.
+            now: What holds for a file of weights alone that was not heard of, such as one that a
+                strategy or a ModelCheckpoint of the user's writes by itself.
+        """
+        if attribute(callback, "save_weights_only"):
+            heard = {one.saving.path for one in self._expected}
+            new = [path for path in scores if path not in heard and self._is_new(run, path)]
+            self._expected += [Expected(replace(now, path=path)) for path in new]
         for one in self._expected:
             one.saving = one.saving.scored(scores.get(one.saving.path, {}))
 
@@ -120,8 +143,8 @@ class Checkpoints:
     def finish(self, run: Run, callbacks: Collection[Any], context: str | None) -> None:
         """Tell of everything that can be known now; wait some seconds for what is being read."""
         # All that was queued is written: of several for one path the last lies there.
-        self._expected = list({one.saving.path: one for one in self._expected}.values())
-        self._wait(run)
+        last = {one.saving.path: one for one in self._expected}
+        self._expected = sorted(last.values(), key=lambda one: one.saving.time)
         self._tell_written(run, at_last=True)
         self._expected.clear()  # such as the file of a search, which is gone
         self._look_again(run)
@@ -131,14 +154,6 @@ class Checkpoints:
         self._hear(callbacks)
         if self._has_made:  # who only tests what an earlier process made, marks nothing anew
             self._tell_marks(run)
-
-    def _wait(self, run: Run) -> None:
-        """Wait some seconds for what a thread still writes."""
-        until = time.monotonic() + _LONGEST_WAIT
-        while time.monotonic() < until and any(
-            one.is_on_its_way(self._places.of(run, one.saving.path)) for one in self._expected
-        ):
-            time.sleep(_WAIT)
 
     def _look_again(self, run: Run) -> None:
         """Tell what can be seen by now of files that nobody could look at."""
@@ -182,6 +197,15 @@ class Checkpoints:
                     file=origin.file,
                 )
             )
+
+    def _is_new(self, run: Run, path: str) -> bool:
+        place = self._places.of(run, path)
+        mark, known = mark_of(place), self._kept.get(place.shown)
+        if mark is None or 0 < mark.changed < self._since:
+            return False
+        if known is None or UNSEEN in {mark, known.mark}:
+            return known is None  # one of an earlier process is not new for being seen now
+        return known.mark != mark
 
     def _tell_written(self, run: Run, *, at_last: bool = False) -> None:
         """Tell of the files that were expected and are there; the others may come.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provml_lightning.loggers.lineage.places import UNSEEN, Mark, Place, mark_of
+from provml_lightning.loggers.lineage.places import UNSEEN, Mark, Place
 from provml_lightning.loggers.lineage.saving import Saving
 
 __all__ = ["Expected", "is_blind"]
@@ -19,7 +19,6 @@ class Expected:
     Attributes:
         saving: What was said of it.
         before: What lay at its path until then.
-        is_queued: Whether a thread writes it, when those before it are written.
         may_have_failed: Whether an exception came since, which may be that of its save.
         looks: How often it was looked for.
         is_unseen: Whether the last look had no answer.
@@ -27,15 +26,9 @@ class Expected:
 
     saving: Saving
     before: Mark | None = None
-    is_queued: bool = False
     may_have_failed: bool = False
     looks: int = 0
     is_unseen: bool = False
-
-    def is_on_its_way(self, place: Place) -> bool:
-        """Tell whether a thread may write it yet, for which no Trainer waits: it works no more."""
-        is_late = self.is_queued and self.saving.context is None and not self.may_have_failed
-        return is_late and not place.is_remote and mark_of(place) in {None, self.before}
 
     def may_look(self, place: Place) -> bool:
         """Tell whether to look for it now: each look at a remote store is a request."""

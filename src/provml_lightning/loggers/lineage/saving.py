@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -28,12 +30,15 @@ __all__ = [
     "announced",
     "best_and_last",
     "context_of_save",
+    "path_of_call",
     "paths_of",
     "scores_of",
+    "wait_for_writer",
     "writes_later",
 ]
 
 SOURCE = "lightning"
+_LONGEST_WAIT = 10.0  # for a thread that writes [s]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +74,8 @@ class Saving:
         )
 
 
-def announced(trainer: Any, path: str | None = None) -> Saving | None:
-    """Return the checkpoint that a Trainer saves now.
-
-    Args:
-        trainer: The Trainer.
-        path: Where; None: where the call of ``save_checkpoint`` that is under way says.
-
-    Returns:
-        The checkpoint, or None where no such call is under way.
-    """
-    path = _path_of_call(trainer) if path is None else path
-    if path is None:
-        return None
+def announced(trainer: Any, path: str) -> Saving:
+    """Return the checkpoint that a Trainer saves now, or reads, at a path."""
     return Saving(
         path=path,
         time=time.time_ns(),
@@ -140,8 +134,21 @@ def writes_later(trainer: Any) -> bool:
     return any("Async" in kind.__name__ for kind in kinds)
 
 
-def _path_of_call(trainer: Any) -> str | None:
-    """Return the argument of the ``Trainer.save_checkpoint`` that this call comes from.
+def wait_for_writer(trainer: Any) -> None:
+    """Wait some seconds for the thread that writes a Trainer's checkpoints, where there is one.
+
+    Source:
+        The executor of Lightning 2.6's ``AsyncCheckpointIO`` does one thing after the other, so
+        what it is asked last is done last.
+    """
+    writer = attribute(attribute(attribute(trainer, "strategy"), "checkpoint_io"), "_executor")
+    if isinstance(writer, Executor):
+        with suppress(RuntimeError, TimeoutError):  # it was shut down, or the disk is slow
+            writer.submit(int).result(_LONGEST_WAIT)
+
+
+def path_of_call(trainer: Any) -> str | None:
+    """Return where the ``Trainer.save_checkpoint`` saves that this call comes from; else None.
 
     Source:
         No hook of Lightning 2.6 is given the path: ``on_save_checkpoint`` comes from within

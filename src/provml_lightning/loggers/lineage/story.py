@@ -12,26 +12,25 @@ from typing import Any
 from lightning.pytorch import Callback
 from typing_extensions import override
 
-from provml_lightning.capture.torch_objects import model_layers
 from provml_lightning.domain.context import Context
 from provml_lightning.domain.records import ContextDeclared
 from provml_lightning.errors import ProvMLError
 from provml_lightning.loggers.lineage.checkpoints import Checkpoints
-from provml_lightning.loggers.lineage.earlier import is_model_told
 from provml_lightning.loggers.lineage.hearing import listen
 from provml_lightning.loggers.lineage.quiet import quiet
 from provml_lightning.loggers.lineage.saving import (
-    SOURCE,
     announced,
     context_of_save,
+    path_of_call,
     scores_of,
+    wait_for_writer,
     writes_later,
 )
+from provml_lightning.loggers.lineage.spans import Spans
 from provml_lightning.loggers.lineage.telling import (
-    facts_of,
+    Models,
     tell_data,
     tell_epoch,
-    tell_model,
     tell_optimizers,
     tell_settings,
 )
@@ -68,11 +67,11 @@ class Story:
         self._trainers = Trainers()
         self._told_to: weakref.ref[Run] | None = None
         self._checkpoints = Checkpoints()
-        self._ends: dict[str, int | None] = {}
+        self._spans = Spans()
         self._epochs: dict[str, float] = {}
         self._origin_is_told = True
         self._is_begun = False
-        self._model: object = None
+        self._models = Models()
         self._trained: weakref.ref[Any] | None = None
 
     @override
@@ -96,11 +95,11 @@ class Story:
     @quiet
     def enter(self, trainer: Any, module: Any) -> None:
         """Tell what is true of a ``fit``, ``validate``, ``test`` or ``predict`` from the start."""
-        self._ends, self._origin_is_told, self._is_begun = {}, False, True
+        self._spans, self._origin_is_told, self._is_begun = Spans(), False, True
         self._tell_settings(trainer)
         if self.keeps_checkpoints:
             self._checkpoints.take_up(self._known_run())
-            self._listen(trainer, module)
+            self._hear_of_weights_alone(trainer, module)
         if "model" in self.parts and lightning_rank() == 0:
             self._tell_model(trainer, module)
 
@@ -116,10 +115,9 @@ class Story:
         if trainer.sanity_checking and context != SANITY_CHECK:
             self._tell_data(trainer, SANITY_CHECK)
             return
-        is_first = context not in self._ends
+        is_first = self._spans.begin(context)
         if is_first and "stages" in self.parts:
             run.record(ContextDeclared(time=time.time_ns(), context=context))
-        self._ends[context] = None
         if is_first and context != SANITY_CHECK:
             self._tell_origin(trainer, context)
             self._tell_data(trainer, context)
@@ -129,7 +127,7 @@ class Story:
         """Take down when a stage has ended; one that comes again, ends again."""
         if trainer.sanity_checking and context != SANITY_CHECK:
             return
-        self._ends[context] = time.time_ns()
+        self._spans.end(context)
         self._settle(trainer)
 
     @quiet
@@ -139,9 +137,7 @@ class Story:
         All callbacks have then heard of that end, and done what they do at it.
         """
         self._part()
-        context = context_of_stage(trainer)
-        if context in self._ends:
-            self._ends[context] = time.time_ns()
+        self._spans.end(context_of_stage(trainer))
 
     @quiet
     def end_all(self, trainer: Any) -> None:
@@ -153,8 +149,7 @@ class Story:
         if self._told_to is None:
             return
         self._checkpoints.doubt()
-        now = time.time_ns()
-        self._ends = {context: end or now for context, end in self._ends.items()}
+        self._spans.end_all()
         self._settle(trainer)
 
     @quiet
@@ -185,34 +180,49 @@ class Story:
 
         One of a Trainer that never ran is nobody's: there is no run.
         """
-        if self.keeps_checkpoints and has_run(trainer):
-            self.follow(trainer)
-            self._checkpoints.take_up(self._known_run())
+        path = path_of_call(trainer)
+        if path is None or not (self.keeps_checkpoints and has_run(trainer)):
+            return
+        self.follow(trainer)
+        run = self._known_run()
+        self._checkpoints.take_up(run)
+        self._settle(trainer)
+        self._checkpoints.expect(run, announced(trainer, path), queued=writes_later(trainer))
+
+    @quiet
+    def ended_saving(self, trainer: Any, *, failed: bool) -> None:
+        """Take down that a save has failed, or has ended after a training: nothing follows then.
+
+        What a thread writes has only begun, and it raises what it met with an earlier one.
+        """
+        path = path_of_call(trainer)
+        if path is None or not has_run(trainer) or writes_later(trainer):
+            return
+        if failed:
+            self._checkpoints.withdraw(path)
+        elif context_of_stage(trainer) is None:
             self._settle(trainer)
-            if (saving := announced(trainer)) is not None:
-                self._checkpoints.expect(self._known_run(), saving, queued=writes_later(trainer))
 
     @quiet
     def saved(self, callback: Any) -> None:
         """Tell of the checkpoint that a ModelCheckpoint has just written."""
         trainer = self._trainers.current
-        if trainer is None or not self.keeps_checkpoints:
-            return
-        self._checkpoints.saved(scores_of(callback, trainer))
-        self._settle(trainer)
+        if trainer is not None and self.keeps_checkpoints:
+            scores, now = scores_of(callback, trainer), announced(trainer, "")
+            self._checkpoints.saved(self._known_run(), callback, scores, now)
+            self._settle(trainer)
 
     @quiet
     def finish(self, run: Run) -> None:
         """Tell a run what is left, before its documents are written."""
         trainer = self._trainers.current
         if "stages" in self.parts:
-            for context, end in self._ends.items():
-                if end is not None:
-                    run.record(ContextDeclared(time=end, context=context))
-        self._ends = {context: end for context, end in self._ends.items() if end is None}
+            self._spans.tell(run)
         if self.keeps_checkpoints:
             saving = [] if trainer is None else trainer.checkpoint_callbacks
             during = None if trainer is None else context_of_save(trainer)
+            if self._checkpoints.is_waiting:
+                wait_for_writer(trainer)
             self._checkpoints.finish(run, saving, during)
 
     def _part(self) -> None:
@@ -252,7 +262,7 @@ class Story:
             )
 
     @quiet
-    def _listen(self, trainer: Any, module: Any) -> None:
+    def _hear_of_weights_alone(self, trainer: Any, module: Any) -> None:
         listen(trainer, module)
 
     @quiet
@@ -266,14 +276,7 @@ class Story:
 
     @quiet
     def _tell_model(self, trainer: Any, module: Any) -> None:
-        """Tell what the module is, once for as long as it stays that."""
-        run, facts, layers = self._known_run(), facts_of(trainer, module), model_layers(module)
-        name = type(module).__name__
-        if self._model == (run.opened.uuid, facts, layers):
-            return
-        if not is_model_told(run.layout, SOURCE, name, facts, layers):
-            tell_model(run, name, facts, layers)
-        self._model = run.opened.uuid, facts, layers
+        self._models.tell(self._known_run(), trainer, module)
 
     def _begin_training(self, module: Any, *, anew: bool) -> None:
         """Remember the module; another one than before, from no checkpoint, begins anew."""
@@ -292,8 +295,5 @@ class Story:
             self._begin_training(trainer.lightning_module, anew=not path)
         if path and self.keeps_checkpoints:
             step = trainer.global_step if context == Context.TRAINING.value else None
-            saving = announced(trainer, str(path))
-            if saving is not None:
-                self._checkpoints.use(
-                    self._known_run(), replace(saving, context=context, step=step, attributes={})
-                )
+            used = replace(announced(trainer, str(path)), context=context, step=step, attributes={})
+            self._checkpoints.use(self._known_run(), used)

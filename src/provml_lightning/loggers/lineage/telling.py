@@ -11,13 +11,14 @@ from lightning.pytorch import Callback
 
 from provml_lightning.capture.artifacts import write_value
 from provml_lightning.capture.foreign import class_name
-from provml_lightning.capture.torch_objects import described_dataset, model_facts
+from provml_lightning.capture.torch_objects import described_dataset, model_facts, model_layers
 from provml_lightning.capture.trainers import logged_step, step_of_epoch
 from provml_lightning.domain.catalogue import EPOCH_TIME
 from provml_lightning.domain.context import Context
 from provml_lightning.domain.names import folder_name
 from provml_lightning.domain.records import Dataset, Model
 from provml_lightning.domain.values import Plain
+from provml_lightning.loggers.lineage.earlier import is_model_told
 from provml_lightning.loggers.lineage.loaders import loaders_of
 from provml_lightning.loggers.lineage.saving import SOURCE
 from provml_lightning.loggers.lineage.settings import (
@@ -32,10 +33,9 @@ from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.shelf import keep
 
 __all__ = [
-    "facts_of",
+    "Models",
     "tell_data",
     "tell_epoch",
-    "tell_model",
     "tell_optimizers",
     "tell_settings",
 ]
@@ -90,6 +90,23 @@ def tell_data(run: Run, trainer: Any, context: str) -> None:
                 attributes={**described_dataset(loader), **more},
             )
         )
+
+
+class Models:
+    """Tells what a module is, once for as long as it stays that."""
+
+    def __init__(self) -> None:
+        self._told: object = None
+
+    def tell(self, run: Run, trainer: Any, module: Any) -> None:
+        """Tell a run, in whatever process, what it was not told yet."""
+        facts, layers = facts_of(trainer, module), model_layers(module)
+        name = type(module).__name__
+        if self._told == (run.opened.uuid, facts, layers):
+            return
+        if not is_model_told(run.layout, SOURCE, name, facts, layers):
+            tell_model(run, name, facts, layers)
+        self._told = run.opened.uuid, facts, layers
 
 
 def facts_of(trainer: Any, module: Any) -> dict[str, Plain]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lightning.pytorch import Callback
 from typing_extensions import override
 
+from provml_lightning.capture.foreign import attribute
 from provml_lightning.domain.context import PREDICTION, Context
+from provml_lightning.loggers.lineage.hearing import Listener
 from provml_lightning.loggers.lineage.story import Story
 from provml_lightning.loggers.stages import SANITY_CHECK
 
@@ -17,7 +18,7 @@ _TRAINING, _VALIDATION = Context.TRAINING.value, Context.VALIDATION.value
 _TESTING = Context.TESTING.value
 
 
-class Lineage(Callback):
+class Lineage(Listener):
     """Tells a story as it happens; it has no state of its own in checkpoints.
 
     The logger puts it among the Trainer's callbacks when the Trainer first speaks to it.
@@ -60,10 +61,10 @@ class Lineage(Callback):
 
     @override
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Leave a Trainer that was given another's callbacks; if it has our logger, that joins it
-        again, before any stage begins.
+        """Leave a Trainer that was given another's callbacks, or whose logger was taken away; if it
+        has our logger, that joins it again, before any stage begins.
         """
-        if not self.story.is_of(trainer):
+        if not (self.story.is_of(trainer) and self._is_wanted(trainer)):
             trainer.callbacks = [one for one in trainer.callbacks if one is not self]
 
     @override
@@ -141,11 +142,17 @@ class Lineage(Callback):
 
     @override
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:
-        self.story.saving(trainer)
+        self.hear_save(trainer)
 
+    @override
     def hear_save(self, trainer: Any) -> None:
-        """Learn that a Trainer saves weights alone."""
-        self.story.saving(trainer)
+        if self._is_wanted(trainer):
+            self.story.saving(trainer)
+
+    @override
+    def hear_end_of_save(self, trainer: Any, *, failed: bool) -> None:
+        if self._is_wanted(trainer):
+            self.story.ended_saving(trainer, failed=failed)
 
     @override
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
@@ -154,6 +161,10 @@ class Lineage(Callback):
     @override
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         self.story.end_all(trainer)
+
+    def _is_wanted(self, trainer: Any) -> bool:
+        """Tell whether a Trainer still has the logger whose callback this is."""
+        return any(attribute(one, "lineage_callback") is self for one in trainer.loggers)
 
 
 def _is_search(callback: Any) -> bool:
