@@ -91,6 +91,7 @@ def test_what_it_saves_by_hand_comes_from_what_the_others_trained(left: Any) -> 
     }
     assert (by_place[weights], by_place[whole]) in derived
     assert (by_place[whole], by_place[best]) in derived
+    assert "spawn_main" not in json.dumps(document)  # the command is the one that was typed
     last = [one["dcterms:identifier"] for one in found.values() if one.get("provml:is_last")]
     assert last == [weights]
 

@@ -125,6 +125,15 @@ def _usable_cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def _command() -> list[str]:
+    """Return what was typed, which a process that multiprocessing started has from its parent."""
+    told = sys.orig_argv
+    code = told.index("-c") if "-c" in told[:-1] else None
+    if code is None or not told[code + 1].startswith("from multiprocessing."):
+        return told
+    return [*told[:code], *sys.argv]
+
+
 _QUESTIONS: dict[str, Callable[[], Plain | None]] = {
     "python_version": platform.python_version,
     "python_implementation": platform.python_implementation,
@@ -138,7 +147,7 @@ _QUESTIONS: dict[str, Callable[[], Plain | None]] = {
     "user": _user,
     "working_directory": os.getcwd,
     "time_zone": _time_zone,
-    "command_line": lambda: to_plain(shlex.join(redact_arguments(sys.orig_argv))),
+    "command_line": lambda: to_plain(shlex.join(redact_arguments(_command()))),
     "cpu_count": os.cpu_count,
     "usable_cpus": _usable_cpus,
 }

@@ -3,6 +3,7 @@ from __future__ import annotations
 import getpass
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import time
@@ -75,6 +76,26 @@ def test_secrets_of_the_command_line_are_masked(monkeypatch: pytest.MonkeyPatch)
     assert environment_facts()["command_line"] == (
         "python train.py --api-key '***' --lr=0.1 '--hub_token=***' 'a b'"
     )
+
+
+@pytest.mark.parametrize("way", ["spawn", "forkserver", "fork"])
+def test_a_process_that_was_started_for_the_work_tells_the_command_that_was_typed(
+    tmp_path: Path, way: str
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import multiprocessing, sys\n"
+        "from provml_lightning.capture.environment import environment_facts\n"
+        "def work():\n"
+        "    print(environment_facts()['command_line'])\n"
+        "if __name__ == '__main__':\n"
+        "    process = multiprocessing.get_context(sys.argv[1]).Process(target=work)\n"
+        "    process.start()\n"
+        "    process.join()\n"
+    )
+    typed = [sys.executable, "-B", str(program), way, "--lr", "0.1"]
+    ended = subprocess.run(typed, check=True, capture_output=True, text=True)
+    assert ended.stdout.strip() == shlex.join(typed)
 
 
 def test_variables_of_the_launcher_are_told_and_others_are_not(
