@@ -23,6 +23,7 @@ PROGRAM = """
 import json, sys
 import torch
 import prov4ml
+from lightning.pytorch.callbacks import ModelCheckpoint
 from tests.training import Digits, digits, trainer
 
 torch.set_num_threads(1)  # threads of OpenMP's do not survive a fork
@@ -31,8 +32,10 @@ if __name__ == "__main__":
     logger = prov4ml.ProvMLLogger("apart")
     if "before" in sys.argv:
         logger.log_hyperparams({"told before": 1})
+    keeper = ModelCheckpoint(save_last="save_last" in sys.argv)
     teacher = trainer(
-        logger, max_epochs=2, devices=2, strategy=sys.argv[1], enable_checkpointing=True
+        logger, max_epochs=2, devices=2, strategy=sys.argv[1], enable_checkpointing=True,
+        callbacks=[keeper],
     )
     model = Digits()
     teacher.fit(model, digits(), digits())
@@ -44,7 +47,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture(scope="module", params=["ddp_spawn before", "ddp_fork"])
+@pytest.fixture(scope="module", params=["ddp_spawn before", "ddp_fork save_last"])
 def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return the folder, what the Trainer says at the end, and how it was started."""
     folder = tmp_path_factory.mktemp("apart")
@@ -76,7 +79,7 @@ def test_training_and_test_and_what_is_logged_afterwards_are_one_run(left: Any) 
 
 
 def test_what_it_saves_by_hand_comes_from_what_the_others_trained(left: Any) -> None:
-    folder, (best, _, place), _ = left
+    folder, (best, _, place), said = left
     document = json.loads(Path(place, "prov_version_0.json").read_text())
     found = {key: one for key, one in document["entity"].items() if "provml:version" in one}
     by_place = {str(Path(place, one["dcterms:identifier"])): key for key, one in found.items()}
@@ -90,10 +93,15 @@ def test_what_it_saves_by_hand_comes_from_what_the_others_trained(left: Any) -> 
         for one in document["wasDerivedFrom"].values()
     }
     assert (by_place[weights], by_place[whole]) in derived
-    assert (by_place[whole], by_place[best]) in derived
-    assert "spawn_main" not in json.dumps(document)  # the command is the one that was typed
+    trained = by_place.get(f"{place}/checkpoints/last.ckpt", by_place[best])
+    assert (by_place[whole], trained) in derived
+    typed = f"{sys.executable} -W ignore program.py {said}"
+    assert document["activity"]["run/apart_0"]["provml:command_line"] == typed
+    assert "spawn_main" not in json.dumps(document)
     last = [one["dcterms:identifier"] for one in found.values() if one.get("provml:is_last")]
-    assert last == [weights]
+    assert last == (["checkpoints/last.ckpt"] if "save_last" in said else [weights])
+    (kept,) = [key for key, one in found.items() if one.get("provml:is_best")]
+    assert kept == by_place[best]
 
 
 ALONE = """

@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ _LIBRARIES = (
     "transformers",
 )
 _DISTRIBUTION = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*?)-(?P<version>v?\d[\w.!+]*)")
+_STARTED = "from multiprocessing."
 _BUILT_FOR = re.compile(r"-py\d.*")  # the end of an egg's name: its Python and platform
 _METADATA = ("METADATA", "PKG-INFO", "")  # in a folder; an .egg-info file is its own metadata
 
@@ -126,12 +128,29 @@ def _usable_cpus() -> int:
 
 
 def _command() -> list[str]:
-    """Return what was typed, which a process that multiprocessing started has from its parent."""
+    """Return what was typed, for a process that multiprocessing started too.
+
+    Source:
+        ``/proc/<pid>/cmdline`` of the process that let it be started; where that cannot be read,
+        the interpreter's own arguments and the script's, which multiprocessing hands on.
+    """
     told = sys.orig_argv
-    code = told.index("-c") if "-c" in told[:-1] else None
-    if code is None or not told[code + 1].startswith("from multiprocessing."):
+    code = _code_of_multiprocessing(told)
+    parent = parent_process()
+    if code is None or parent is None:
         return told
+    with suppress(OSError):
+        content = Path(f"/proc/{parent.pid}/cmdline").read_bytes()
+        typed = [os.fsdecode(argument) for argument in content.split(b"\0")[:-1]]
+        if typed and _code_of_multiprocessing(typed) is None:
+            return typed
     return [*told[:code], *sys.argv]
+
+
+def _code_of_multiprocessing(command: list[str]) -> int | None:
+    """Return where a command runs the code of multiprocessing's own, None where it does not."""
+    code = command.index("-c") if "-c" in command[:-1] else None
+    return code if code is not None and command[code + 1].startswith(_STARTED) else None
 
 
 _QUESTIONS: dict[str, Callable[[], Plain | None]] = {

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from provml_lightning.capture import environment
 from provml_lightning.capture.environment import (
     environment_facts,
     installed_packages,
@@ -93,9 +94,22 @@ def test_a_process_that_was_started_for_the_work_tells_the_command_that_was_type
         "    process.start()\n"
         "    process.join()\n"
     )
-    typed = [sys.executable, "-B", str(program), way, "--lr", "0.1"]
-    ended = subprocess.run(typed, check=True, capture_output=True, text=True)
+    typed = [sys.executable, str(program), way, "--lr", "0.1", "a b"]
+    quiet = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # handed on as an argument
+    ended = subprocess.run(typed, check=True, capture_output=True, text=True, env=quiet)
     assert ended.stdout.strip() == shlex.join(typed)
+
+
+def test_where_the_process_that_started_it_is_gone_its_command_is_put_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=4, pipe_handle=6)"
+    started = ["/bin/python", "-B", "-c", code, "--multiprocessing-fork"]
+    monkeypatch.setattr(sys, "orig_argv", started)
+    monkeypatch.setattr(sys, "argv", ["train.py", "--token=s3cret"])
+    gone = SimpleNamespace(pid=0)  # nobody's: the kernel starts at one
+    monkeypatch.setattr(environment, "parent_process", lambda: gone)
+    assert environment_facts()["command_line"] == "/bin/python -B train.py '--token=***'"
 
 
 def test_variables_of_the_launcher_are_told_and_others_are_not(

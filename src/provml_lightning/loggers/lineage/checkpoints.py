@@ -16,6 +16,7 @@ from provml_lightning.loggers.lineage.digests import Digests
 from provml_lightning.loggers.lineage.earlier import is_still, told_before
 from provml_lightning.loggers.lineage.expected import Expected, is_blind
 from provml_lightning.loggers.lineage.kept import Kept
+from provml_lightning.loggers.lineage.marks import Marks
 from provml_lightning.loggers.lineage.origins import has_version, origin_of
 from provml_lightning.loggers.lineage.places import (
     UNSEEN,
@@ -26,7 +27,7 @@ from provml_lightning.loggers.lineage.places import (
     gone_at,
     mark_of,
 )
-from provml_lightning.loggers.lineage.saving import SOURCE, Saving, best_and_last, paths_of
+from provml_lightning.loggers.lineage.saving import SOURCE, Saving, paths_of
 from provml_lightning.runtime.run import Run
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Checkpoints:
         self._since = time.time_ns()
         self._latest = 0
         self._is_taken_up = self._has_made = self._is_fresh = False
-        self._listed: list[tuple[str, str]] = []
+        self._marks = Marks()
         self._expected: list[Expected] = []
         self._replaced: set[str] = set()
         self._places = Places()
@@ -135,13 +136,18 @@ class Checkpoints:
         """Tell of files that were written, read or deleted since the last call."""
         self._tell_written(run)
         self._digests.tell(run, self._kept)
-        self._hear(callbacks)
+        self._marks.hear(callbacks)
         listed = {path for one in callbacks for path in paths_of(one)}
         others = [shown for shown, known in self._kept.items() if known.may_be_gone(listed)]
         self._tell_deleted(run, others[-_MOST_LOOKED_FOR:], context)
 
-    def finish(self, run: Run, callbacks: Collection[Any], context: str | None) -> None:
-        """Tell of everything that can be known now; wait some seconds for what is being read."""
+    def finish(
+        self, run: Run, callbacks: Collection[Any], context: str | None, *, trains: bool
+    ) -> None:
+        """Tell of everything that can be known now; wait some seconds for what is being read.
+
+        ``trains`` is false where another process trained.
+        """
         # All that was queued is written: of several for one path the last lies there.
         last = {one.saving.path: one for one in self._expected}
         self._expected = sorted(last.values(), key=lambda one: one.saving.time)
@@ -151,9 +157,13 @@ class Checkpoints:
         gone = [shown for shown, known in self._kept.items() if known.is_looked_for]
         self._tell_deleted(run, gone, context)
         self._digests.finish(run, self._kept)
-        self._hear(callbacks)
+        self._marks.hear(callbacks)
         if self._has_made:  # who only tests what an earlier process made, marks nothing anew
-            self._tell_marks(run)
+            marks = self._marks.of(
+                self._kept, lambda path: self._places.of(run, path).shown, trains=trains
+            )
+            for shown, these in marks.items():
+                self._mark(run, self._kept[shown], these)
 
     def _look_again(self, run: Run) -> None:
         """Tell what can be seen by now of files that nobody could look at."""
@@ -257,29 +267,6 @@ class Checkpoints:
             self._mark(run, known, {})
             gone = gone_at(known.place, known.last, self._moment(time.time_ns()))
             run.record(FileDeleted(time=gone, path=shown, context=context, source=SOURCE))
-
-    def _hear(self, callbacks: Collection[Any]) -> None:
-        """Remember which checkpoints are the best and the last, while a ModelCheckpoint says so.
-
-        A Trainer may be gone before the run ends, and another one that only tests knows of none.
-        """
-        pairs = [pair for callback in callbacks if any(pair := best_and_last(callback))]
-        self._listed = pairs or self._listed
-
-    def _tell_marks(self, run: Run) -> None:
-        """Say which checkpoint is the best and which the last, as ModelCheckpoint has them.
-
-        Where it keeps none as the last, that is the one that was made last.
-        """
-        best = {self._places.of(run, path).shown for path, _ in self._listed if path}
-        last = {self._places.of(run, path).shown for _, path in self._listed if path}
-        made = [shown for shown, known in self._kept.items() if not known.told.is_input]
-        last = last or set(made[-1:])
-        for shown in made:
-            marks = {"is_best": shown in best, "is_last": shown in last}
-            self._mark(
-                run, self._kept[shown], {name: True for name, is_so in marks.items() if is_so}
-            )
 
     def _mark(self, run: Run, known: Kept, marks: Mapping[str, Plain]) -> None:
         if (marked := known.marked(marks)) is not None:

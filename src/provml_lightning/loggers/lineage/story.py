@@ -223,7 +223,7 @@ class Story:
             during = None if trainer is None else context_of_save(trainer)
             if self._checkpoints.is_waiting:
                 wait_for_writer(trainer)
-            self._checkpoints.finish(run, saving, during)
+            self._checkpoints.finish(run, saving, during, trains=self._trained is not None)
 
     def _part(self) -> None:
         self._is_begun = False
