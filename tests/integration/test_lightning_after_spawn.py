@@ -119,6 +119,7 @@ def fit(rate):
 
 
 if __name__ == "__main__":
+    print(logger.version)  # settles it, here
     forking = multiprocessing.get_context("fork")
     processes = [forking.Process(target=fit, args=(rate,)) for rate in (0.1, 0.2, 0.3)]
     for process in processes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 
 import prov4ml
 from provml_lightning.errors import NoActiveRunError, RecordDroppedWarning
-from tests.stories import versions
+from tests.stories import document, versions
 from tests.training import BATCHES, Digits, digits, trainer
 
 if TYPE_CHECKING:
@@ -116,3 +118,25 @@ def test_a_trainer_within_another_leaves_that_its_contexts_and_checkpoints() -> 
     told = [(one["provml:step"], one["provml:epoch"]) for one in versions(logger).values()]
     assert told == [(BATCHES, 0), (2 * BATCHES, 1)]
     assert json.loads(Path(logger.log_dir, "run.json").read_text())["status"] == "completed"
+
+
+class NotesItsEnd(Digits):
+    """Takes down when the Trainer says that the training ends."""
+
+    ended = 0.0
+
+    def on_train_end(self) -> None:
+        NotesItsEnd.ended = time.time()
+
+
+def test_a_training_ends_when_it_does_though_another_trainer_worked_within_it() -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger, max_epochs=1, callbacks=[TestsWithin()])
+    teacher.fit(NotesItsEnd(), digits(), digits())
+    prov4ml.end_run()
+    told = document(logger)["activity"]
+    ends = {
+        key: datetime.fromisoformat(one["prov:endTime"]).timestamp() for key, one in told.items()
+    }
+    assert ends["context/Training"] >= NotesItsEnd.ended > ends["context/Testing"]
+    assert ends["run/lightning_logs_0"] >= ends["context/Training"]

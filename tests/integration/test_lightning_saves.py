@@ -6,7 +6,8 @@ import errno
 import hashlib
 import os
 import threading
-from contextlib import suppress
+import warnings
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint, OnExceptionCheckpoint
 from lightning.pytorch.plugins.io import AsyncCheckpointIO, CheckpointIO, TorchCheckpointIO
+from lightning.pytorch.strategies import SingleDeviceStrategy
 
 import prov4ml
 from tests.stories import Diary, relations, versions
@@ -76,6 +78,90 @@ def test_a_save_that_failed_is_no_version_and_lends_no_later_one_its_step(
 ) -> None:
     told = saved_by_hand(Saves("x.ckpt"), FullDisk(step))
     assert told == [(kept, str(tmp_path / "x.ckpt")) for kept in (4, 8, 12) if kept != step]
+
+
+class StumpDisk(FullDisk):
+    """Finds no room when it has written a beginning."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, **options: Any) -> None:
+        try:
+            super().save_checkpoint(checkpoint, path, **options)
+        except OSError:
+            Path(path).write_bytes(b"a beginning")
+            raise
+
+
+class Lenient(ModelCheckpoint):
+    """Goes on when there is no room."""
+
+    def _save_checkpoint(self, trainer: Trainer, filepath: str) -> None:
+        with suppress(OSError):
+            super()._save_checkpoint(trainer, filepath)
+
+
+@pytest.mark.parametrize("weights_only", [False, True])
+def test_a_stump_that_a_model_checkpoint_still_lists_never_becomes_a_version(
+    weights_only: bool,
+) -> None:
+    logger = prov4ml.ProvMLLogger()
+    keeper = Lenient(monitor="val_loss", save_top_k=-1, save_weights_only=weights_only)
+    teacher = trainer(
+        logger, max_epochs=3, enable_checkpointing=True, callbacks=[keeper],
+        plugins=[StumpDisk(8)],
+    )  # fmt: skip
+    teacher.fit(Digits(), digits(), digits())
+    teacher.fit_loop.max_epochs = 4
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Checkpoint directory .* exists and is not empty")
+        teacher.fit(Digits(), digits(), digits())
+    prov4ml.end_run()
+    assert any(Path(path).read_bytes() == b"a beginning" for path in keeper.best_k_models)
+    assert [one["provml:step"] for one in versions(logger).values()] == [4, 12, 16]
+
+
+def test_a_stump_over_a_checkpoint_is_the_end_of_that_version() -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger, max_epochs=3, callbacks=[Saves("x.ckpt")], plugins=[StumpDisk(12)])
+    teacher.fit(Digits(), digits(), digits())
+    prov4ml.end_run()
+    assert [one["provml:step"] for one in versions(logger).values()] == [4, 8]
+    gone = {entity for (entity,) in relations(logger, "wasInvalidatedBy", "entity")}
+    assert gone == set(versions(logger))
+
+
+class Retries(SingleDeviceStrategy):
+    """Saves again what could not be saved."""
+
+    def save_checkpoint(self, *args: Any, **options: Any) -> None:
+        for tried in range(2):
+            with suppress(OSError) if tried == 0 else nullcontext():
+                super().save_checkpoint(*args, **options)
+                return
+
+
+class OnceFull(StumpDisk):
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, **options: Any) -> None:
+        steps, full = self.steps, checkpoint["global_step"] in self.steps
+        self.steps = tuple(step for step in steps if not full or step != checkpoint["global_step"])
+        if full:
+            Path(path).write_bytes(b"a beginning")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().save_checkpoint(checkpoint, path, **options)
+
+
+@pytest.mark.parametrize("weights_only", [False, True])
+def test_a_save_that_failed_first_and_was_done_then_is_a_version(weights_only: bool) -> None:
+    logger = prov4ml.ProvMLLogger()
+    keeper = ModelCheckpoint(monitor="val_loss", save_top_k=-1, save_weights_only=weights_only)
+    teacher = trainer(
+        logger, max_epochs=3, enable_checkpointing=True, callbacks=[keeper], accelerator="auto",
+        strategy=Retries(device=torch.device("cpu"), checkpoint_io=OnceFull(8)),
+    )  # fmt: skip
+    teacher.fit(Digits(), digits(), digits())
+    found = versions(logger).values()
+    assert [one["provml:step"] for one in found] == [4, 8, 12]
+    digests = [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in keeper.best_k_models]
+    assert [one["provml:sha256"] for one in found] == digests
 
 
 class SlowDisk(TorchCheckpointIO):

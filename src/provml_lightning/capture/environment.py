@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from itertools import takewhile
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,10 @@ _LIBRARIES = (
     "transformers",
 )
 _DISTRIBUTION = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*?)-(?P<version>v?\d[\w.!+]*)")
-_STARTED = "from multiprocessing."
+_STARTED = (
+    "from multiprocessing.spawn import spawn_main",
+    "from multiprocessing.forkserver import main",
+)
 _BUILT_FOR = re.compile(r"-py\d.*")  # the end of an egg's name: its Python and platform
 _METADATA = ("METADATA", "PKG-INFO", "")  # in a folder; an .egg-info file is its own metadata
 
@@ -135,8 +139,7 @@ def _command() -> list[str]:
         the interpreter's own arguments and the script's, which multiprocessing hands on.
     """
     told = sys.orig_argv
-    code = _code_of_multiprocessing(told)
-    parent = parent_process()
+    code, parent = _code_of_multiprocessing(told), parent_process()
     if code is None or parent is None:
         return told
     with suppress(OSError):
@@ -144,13 +147,18 @@ def _command() -> list[str]:
         typed = [os.fsdecode(argument) for argument in content.split(b"\0")[:-1]]
         if typed and _code_of_multiprocessing(typed) is None:
             return typed
-    return [*told[:code], *sys.argv]
+    return [*told[:code], *sys.argv] if sys.argv[:1] != ["-c"] else told
 
 
 def _code_of_multiprocessing(command: list[str]) -> int | None:
-    """Return where a command runs the code of multiprocessing's own, None where it does not."""
-    code = command.index("-c") if "-c" in command[:-1] else None
-    return code if code is not None and command[code + 1].startswith(_STARTED) else None
+    """Return where a command runs the code of multiprocessing's own, None where it does not.
+
+    Only options of the interpreter stand before it, each in one argument.
+    """
+    options = list(takewhile(lambda argument: argument.startswith("-"), command[1:]))
+    code = options.index("-c") + 1 if "-c" in options else None
+    is_its_own = code is not None and "".join(command[code + 1 : code + 2]).startswith(_STARTED)
+    return code if is_its_own else None
 
 
 _QUESTIONS: dict[str, Callable[[], Plain | None]] = {

@@ -57,7 +57,7 @@ class VersionedLogger(Logger, ABC):
         require_inside("version", "" if version is None else str(version))
         self._counted = version is None
         self._uuid = str(uuid.uuid4())
-        self._made_in = os.getpid()
+        self._made_in: int | None = os.getpid()  # None: it is one with those in other processes
         self._is_shared = False
         self._run: Run | None = None
 
@@ -71,9 +71,9 @@ class VersionedLogger(Logger, ABC):
     @override
     def version(self) -> int | str:
         """The version; before the run opens, the one that it will most likely get."""
+        if self._run is None and self._made_in not in {None, os.getpid()}:
+            self._begin_apart()
         if self._version is None:
-            if self._made_in != os.getpid():  # forked by nobody's launcher: a run of its own
-                self._uuid, self._made_in = str(uuid.uuid4()), os.getpid()
             self._version = promise_version(Path(self.root_dir))
         elif self._is_shared and self._counted and self._run is None:
             self._version = version_of(Path(self.root_dir), self._uuid, int(self._version))
@@ -106,12 +106,17 @@ class VersionedLogger(Logger, ABC):
     @override
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs: the version is settled, nothing open goes along."""
-        self.share()
-        return {**self.__dict__, "_run": None}
+        self._version, self._is_shared = self.version, True
+        return {**self.__dict__, "_run": None, "_made_in": None}
 
     def share(self) -> None:
-        """Settle the version, so that this and another process have one run, whichever opens it."""
-        self._version, self._is_shared = self.version, True
+        """Have one run with a process that is about to be forked, whichever opens it."""
+        self._version, self._is_shared, self._made_in = self.version, True, None
+
+    def _begin_apart(self) -> None:
+        """Have a run of its own, in a process that the user forked before there was any."""
+        self._uuid, self._made_in = str(uuid.uuid4()), os.getpid()
+        self._version = None if self._counted else self._version
 
     def _opened(self) -> Run:
         """Return the run, opened where it is not; one that ``end_run`` closed goes on."""

@@ -100,6 +100,23 @@ def test_a_process_that_was_started_for_the_work_tells_the_command_that_was_type
     assert ended.stdout.strip() == shlex.join(typed)
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["python", "-c", "from multiprocessing.pool import Pool; work()", "--lr", "3"],
+        ["python", "train.py", "-c", "from multiprocessing.spawn import spawn_main", "-z"],
+        ["python", "-W", "ignore", "train.py", "-c"],
+        ["python"],
+    ],
+)
+def test_what_only_looks_like_a_process_that_was_started_is_told_as_typed(
+    monkeypatch: pytest.MonkeyPatch, typed: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "orig_argv", typed)
+    monkeypatch.setattr(environment, "parent_process", lambda: SimpleNamespace(pid=os.getpid()))
+    assert environment_facts()["command_line"] == shlex.join(typed)
+
+
 def test_where_the_process_that_started_it_is_gone_its_command_is_put_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -47,6 +47,7 @@ class Checkpoints:
         self._is_taken_up = self._has_made = self._is_fresh = False
         self._marks = Marks()
         self._expected: list[Expected] = []
+        self._stumps: dict[str, Mark | None] = {}
         self._replaced: set[str] = set()
         self._places = Places()
         self._kept: dict[str, Kept] = {}
@@ -109,9 +110,17 @@ class Checkpoints:
         told = f"{place.shown}: nobody could see whether it was written"
         run.excuse("checkpoint", RecordError(told))
 
-    def withdraw(self, path: str) -> None:
-        """Expect nothing at a path: the save has failed, whatever lies there."""
-        self._expected = [one for one in self._expected if one.saving.path != path]
+    def ended(self, run: Run, path: str, context: str | None, *, failed: bool) -> None:
+        """Take how a save has ended: what a failed one leaves is no version, and spoils another."""
+        for one in [one for one in self._expected if one.saving.path == path]:
+            one.has_failed = failed
+        self._stumps.pop(path, None)
+        if failed:
+            place = self._places.of(run, path)
+            self._stumps[path] = mark = mark_of(place)
+            known = self._kept.get(place.shown)
+            if known is not None and mark not in {known.mark, UNSEEN}:
+                self._tell_gone(run, place.shown, context)
 
     def saved(
         self, run: Run, callback: Any, scores: Mapping[str, Mapping[str, Plain]], now: Saving
@@ -211,7 +220,7 @@ class Checkpoints:
     def _is_new(self, run: Run, path: str) -> bool:
         place = self._places.of(run, path)
         mark, known = mark_of(place), self._kept.get(place.shown)
-        if mark is None or 0 < mark.changed < self._since:
+        if mark is None or mark == self._stumps.get(path) or 0 < mark.changed < self._since:
             return False
         if known is None or UNSEEN in {mark, known.mark}:
             return known is None  # one of an earlier process is not new for being seen now
@@ -228,7 +237,8 @@ class Checkpoints:
         for one in expected:
             saving = one.saving
             place = self._places.of(run, saving.path)
-            if queued[saving.path] > 1 or not (at_last or one.may_look(place)):
+            is_queued = queued[saving.path] > 1
+            if is_queued or one.has_failed or not (at_last or one.may_look(place)):
                 self._expected.append(one)
                 continue
             mark, known = mark_of(place), self._kept.get(place.shown)
@@ -260,13 +270,14 @@ class Checkpoints:
 
     def _tell_deleted(self, run: Run, candidates: Collection[str], context: str | None) -> None:
         for shown in candidates:
-            known = self._kept[shown]
-            if mark_of(known.place) is not None:
-                continue
-            del self._kept[shown]
-            self._mark(run, known, {})
-            gone = gone_at(known.place, known.last, self._moment(time.time_ns()))
-            run.record(FileDeleted(time=gone, path=shown, context=context, source=SOURCE))
+            if mark_of(self._kept[shown].place) is None:
+                self._tell_gone(run, shown, context)
+
+    def _tell_gone(self, run: Run, shown: str, context: str | None) -> None:
+        known = self._kept.pop(shown)
+        self._mark(run, known, {})
+        gone = gone_at(known.place, known.last, self._moment(time.time_ns()))
+        run.record(FileDeleted(time=gone, path=shown, context=context, source=SOURCE))
 
     def _mark(self, run: Run, known: Kept, marks: Mapping[str, Plain]) -> None:
         if (marked := known.marked(marks)) is not None:

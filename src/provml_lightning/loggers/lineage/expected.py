@@ -19,6 +19,7 @@ class Expected:
     Attributes:
         saving: What was said of it.
         before: What lay at its path until then.
+        has_failed: Whether its save has failed; it may be tried again.
         may_have_failed: Whether an exception came since, which may be that of its save.
         looks: How often it was looked for.
         is_unseen: Whether the last look had no answer.
@@ -26,6 +27,7 @@ class Expected:
 
     saving: Saving
     before: Mark | None = None
+    has_failed: bool = False
     may_have_failed: bool = False
     looks: int = 0
     is_unseen: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from contextlib import suppress
@@ -19,6 +20,10 @@ class Reader:
     """Reads files one after the other in a thread that ends when there is nothing to read."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._waiting: deque[tuple[Place, Mark]] = deque()
         self._read: deque[tuple[StoredFile, Mark]] = deque()
         self._lock = threading.RLock()  # a signal may come while it is held
@@ -30,6 +35,8 @@ class Reader:
 
     def read(self, place: Place, mark: Mark) -> None:
         """Read a file as soon as there is time, if it is then still the one with this mark."""
+        if self._process != os.getpid():  # forked: the thread is not here, its lock may be held
+            self._begin()
         with self._lock:
             self._waiting.append((place, mark))
             if self._thread is None:
@@ -40,7 +47,7 @@ class Reader:
 
     def finished(self, wait: float = 0.0) -> list[tuple[StoredFile, Mark]]:
         """Return what was read since the last call, after waiting at most ``wait`` [s] for more."""
-        thread = self._thread
+        thread = self._thread if self._process == os.getpid() else None
         if thread is not None and wait:
             thread.join(wait)
         return [self._read.popleft() for _ in range(len(self._read))]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import weakref
+from typing import Any
 
 from provml_lightning.domain.records import ContextDeclared
 from provml_lightning.runtime.run import Run
 
-__all__ = ["Spans"]
+__all__ = ["Spans", "SpansOf"]
 
 
 class Spans:
@@ -38,3 +40,10 @@ class Spans:
             if end is not None:
                 run.record(ContextDeclared(time=end, context=context))
         self._ends = {context: end for context, end in self._ends.items() if end is None}
+
+
+class SpansOf(weakref.WeakKeyDictionary[Any, Spans]):
+    """Those of each Trainer, for one may work within another; none of them is kept alive."""
+
+    def __missing__(self, trainer: Any) -> Spans:
+        return self.setdefault(trainer, Spans())

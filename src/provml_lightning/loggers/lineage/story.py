@@ -26,7 +26,7 @@ from provml_lightning.loggers.lineage.saving import (
     wait_for_writer,
     writes_later,
 )
-from provml_lightning.loggers.lineage.spans import Spans
+from provml_lightning.loggers.lineage.spans import Spans, SpansOf
 from provml_lightning.loggers.lineage.telling import (
     Models,
     tell_data,
@@ -67,10 +67,10 @@ class Story:
         self._trainers = Trainers()
         self._told_to: weakref.ref[Run] | None = None
         self._checkpoints = Checkpoints()
-        self._spans = Spans()
+        self._begun: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._spans = SpansOf()
         self._epochs: dict[str, float] = {}
         self._origin_is_told = True
-        self._is_begun = False
         self._models = Models()
         self._trained: weakref.ref[Any] | None = None
 
@@ -95,7 +95,8 @@ class Story:
     @quiet
     def enter(self, trainer: Any, module: Any) -> None:
         """Tell what is true of a ``fit``, ``validate``, ``test`` or ``predict`` from the start."""
-        self._spans, self._origin_is_told, self._is_begun = Spans(), False, True
+        self._begun.add(trainer)
+        self._spans[trainer], self._origin_is_told = Spans(), False
         self._tell_settings(trainer)
         if self.keeps_checkpoints:
             self._checkpoints.take_up(self._known_run())
@@ -109,13 +110,13 @@ class Story:
 
         The loaders of a sanity check are there when the validation in it begins, not before.
         """
-        if not self._is_begun:
+        if trainer not in self._begun:
             self.enter(trainer, trainer.lightning_module)
         run = self._known_run()
         if trainer.sanity_checking and context != SANITY_CHECK:
             self._tell_data(trainer, SANITY_CHECK)
             return
-        is_first = self._spans.begin(context)
+        is_first = self._spans[trainer].begin(context)
         if is_first and "stages" in self.parts:
             run.record(ContextDeclared(time=time.time_ns(), context=context))
         if is_first and context != SANITY_CHECK:
@@ -127,7 +128,7 @@ class Story:
         """Take down when a stage has ended; one that comes again, ends again."""
         if trainer.sanity_checking and context != SANITY_CHECK:
             return
-        self._spans.end(context)
+        self._spans[trainer].end(context)
         self._settle(trainer)
 
     @quiet
@@ -136,8 +137,8 @@ class Story:
 
         All callbacks have then heard of that end, and done what they do at it.
         """
-        self._part()
-        self._spans.end(context_of_stage(trainer))
+        self._part(trainer)
+        self._spans[trainer].end(context_of_stage(trainer))
 
     @quiet
     def end_all(self, trainer: Any) -> None:
@@ -145,11 +146,11 @@ class Story:
 
         A process that only started those that train hears of it too, and has nothing to tell.
         """
-        self._part()
+        self._part(trainer)
         if self._told_to is None:
             return
         self._checkpoints.doubt()
-        self._spans.end_all()
+        self._spans[trainer].end_all()
         self._settle(trainer)
 
     @quiet
@@ -176,12 +177,9 @@ class Story:
 
     @quiet
     def saving(self, trainer: Any) -> None:
-        """Take down that a checkpoint is about to be written.
-
-        One of a Trainer that never ran is nobody's: there is no run.
-        """
+        """Take down that a checkpoint is about to be written."""
         path = path_of_call(trainer)
-        if path is None or not (self.keeps_checkpoints and has_run(trainer)):
+        if path is None or not self._hears(trainer):
             return
         self.follow(trainer)
         run = self._known_run()
@@ -196,18 +194,16 @@ class Story:
         What a thread writes has only begun, and it raises what it met with an earlier one.
         """
         path = path_of_call(trainer)
-        if path is None or not has_run(trainer) or writes_later(trainer):
+        if path is None or not self._hears(trainer) or writes_later(trainer):
             return
-        if failed:
-            self._checkpoints.withdraw(path)
-        elif context_of_stage(trainer) is None:
+        self._checkpoints.ended(self._known_run(), path, context_of_save(trainer), failed=failed)
+        if not failed and context_of_stage(trainer) is None:
             self._settle(trainer)
 
     @quiet
     def saved(self, callback: Any) -> None:
         """Tell of the checkpoint that a ModelCheckpoint has just written."""
-        trainer = self._trainers.current
-        if trainer is not None and self.keeps_checkpoints:
+        if (trainer := self._trainers.current) is not None and self.keeps_checkpoints:
             scores, now = scores_of(callback, trainer), announced(trainer, "")
             self._checkpoints.saved(self._known_run(), callback, scores, now)
             self._settle(trainer)
@@ -217,7 +213,8 @@ class Story:
         """Tell a run what is left, before its documents are written."""
         trainer = self._trainers.current
         if "stages" in self.parts:
-            self._spans.tell(run)
+            for spans in list(self._spans.values()):
+                spans.tell(run)
         if self.keeps_checkpoints:
             saving = [] if trainer is None else trainer.checkpoint_callbacks
             during = None if trainer is None else context_of_save(trainer)
@@ -225,8 +222,8 @@ class Story:
                 wait_for_writer(trainer)
             self._checkpoints.finish(run, saving, during, trains=self._trained is not None)
 
-    def _part(self) -> None:
-        self._is_begun = False
+    def _part(self, trainer: Any) -> None:
+        self._begun.discard(trainer)
         self._trainers.part()
 
     def excuse(self, name: str, error: ProvMLError) -> None:
@@ -238,14 +235,17 @@ class Story:
         run = None if self._told_to is None else self._told_to()
         topic = f"lineage: {name.strip('_')}"
         if run is None:
-            warn(f"{topic}: {error}")
-        else:
-            run.excuse(topic, error)
+            return warn(f"{topic}: {error}")
+        return run.excuse(topic, error)
 
     @property
     def keeps_checkpoints(self) -> bool:
         """Whether checkpoints are told here."""
         return "checkpoints" in self.parts and lightning_rank() == 0
+
+    def _hears(self, trainer: Any) -> bool:
+        """Tell whether a Trainer's saves are told; those of one that never ran are nobody's."""
+        return self.keeps_checkpoints and has_run(trainer)
 
     def _known_run(self) -> Run:
         """Return the run, which asks for the rest of the story before it is written."""
