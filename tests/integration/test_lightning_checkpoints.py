@@ -84,6 +84,19 @@ def test_a_last_checkpoint_that_is_a_link_marks_what_it_leads_to() -> None:
     assert paths(logger, is_last=True) == [str(Path(keeper.last_model_path).resolve())]
 
 
+@pytest.mark.filterwarnings("ignore:Checkpoint directory")
+def test_one_that_was_the_last_and_is_overwritten_later_is_it_no_more() -> None:
+    logger = prov4ml.ProvMLLogger()
+    keeper = ModelCheckpoint(save_last=True)
+    teacher = trainer(logger, max_epochs=1, enable_checkpointing=True, callbacks=[keeper])
+    for epochs in (1, 2):
+        teacher.fit_loop.max_epochs = epochs
+        teacher.fit(Digits(), digits(), digits())
+        found = versions(logger).values()
+        last = [one["provml:step"] for one in found if one.get("provml:is_last")]
+        assert last == [4 * epochs]
+
+
 def test_deleted_checkpoints_stay_as_versions_that_are_no_more() -> None:
     logger = prov4ml.ProvMLLogger()
     _, keeper, diary = fitted(logger, save_top_k=1)

@@ -42,7 +42,8 @@ def print_sheet(overview: RunOverview, longest: int | None) -> None:
     _print_parameters(out, overview.parameters, longest)
     _print_metrics(out, overview.metrics, longest)
     _section(out, "Data sets", overview.datasets, _DATASET, longest)
-    _section(out, "Models", overview.models, _MODEL, longest)
+    models = _MODEL_AND_ALL if longest is None else _MODEL
+    _section(out, "Models", overview.models, models, longest)
     _section(out, "Artifacts", overview.artifacts, _ARTIFACT, longest)
     _print_files(out, overview.files, longest)
 
@@ -95,12 +96,15 @@ _DATASET: Columns = _ITEM | {
 }
 _MODEL: Columns = _ITEM | {
     "state": _state,
+    "from": lambda one: shown(", ".join(one.origins) or ABSENT),
+    "used by": lambda one: shown(", ".join(one.used_by) or ABSENT),
     ">step": lambda one: _fact(one, "step"),
     ">score": lambda one: number(number_of(one.facts.get("score"))),
     ">parameters": lambda one: _fact(one, "total_params"),
     ">size": lambda one: bytes_of(None if one.deleted else one.size),
     "file": lambda one: ABSENT if one.deleted else one.path or ABSENT,
 }
+_MODEL_AND_ALL: Columns = _MODEL | {"sha256": lambda one: _fact(one, "sha256")[:_DIGEST]}
 _ARTIFACT: Columns = {**_ITEM, **_STORED}
 
 

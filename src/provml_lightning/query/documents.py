@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Document", "is_document_name", "load"]
 
 _SECTIONS = frozenset({"prefix", "entity", "activity", "agent", "bundle"})
-_RELATIONS = ("used", "wasInformedBy", "wasInvalidatedBy")
+_RELATIONS = ("used", "wasDerivedFrom", "wasInformedBy", "wasInvalidatedBy")
 _LARGEST = 2**30
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from provml_lightning.domain.context import canonical_context
 from provml_lightning.query.dialects import local_part
@@ -30,6 +30,8 @@ class ItemFacts:
         path: Its file, as the document has it.
         size: Bytes of that file [B].
         deleted: The file is no more, or holds other bytes now.
+        origins: Names of the models that it was derived from; ids of those of other documents.
+        used_by: Names of the stages that used it.
     """
 
     name: str
@@ -37,7 +39,14 @@ class ItemFacts:
     path: str | None
     size: int | None
     deleted: bool = False
+    origins: tuple[str, ...] = ()
+    used_by: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _History(NamedTuple):
+    origins: tuple[str, ...] = ()
+    used_by: tuple[str, ...] = ()
 
 
 def items_of(document: Document, runs: set[str]) -> dict[str, tuple[ItemFacts, ...]]:
@@ -49,12 +58,40 @@ def items_of(document: Document, runs: set[str]) -> dict[str, tuple[ItemFacts, .
     """
     gone = {entity for entity, _ in document.related("wasInvalidatedBy", "entity", "activity")}
     found: dict[str, list[ItemFacts]] = {"datasets": [], "models": [], "artifacts": []}
-    for element in document.of_kind("entity"):
-        group = _group(document, element)
+    grouped = {one.id: (_group(document, one), one) for one in document.of_kind("entity")}
+    history = _history(document, runs, {key: group for key, (group, _) in grouped.items()})
+    for group, element in grouped.values():
         if group is not None:
-            found[group].append(_item(document, element, runs, deleted=element.id in gone))
+            item = _item(document, element, runs, deleted=element.id in gone)
+            told = history.get(element.id, _History()) if group == "models" else _History()
+            found[group].append(replace(item, origins=told.origins, used_by=told.used_by))
     found["models"].sort(key=lambda one: one.deleted)
     return {group: tuple(items) for group, items in found.items()}
+
+
+def _history(
+    document: Document, runs: set[str], groups: Mapping[str, str | None]
+) -> dict[str, _History]:
+    """Return what each entity was derived from, if that is a model, and which stages used it."""
+    names = {
+        one.id: document.dialect.label_of(one)
+        for kind in ("entity", "activity")
+        for one in document.of_kind(kind)
+    }
+    found: dict[str, _History] = {}
+    for made, whole in document.related("wasDerivedFrom", "generatedEntity", "usedEntity"):
+        if groups.get(whole, "models") == "models":
+            told = found.get(made, _History())
+            found[made] = told._replace(origins=_with(told.origins, names.get(whole, whole)))
+    for stage, whole in document.related("used", "activity", "entity"):
+        if stage not in runs:
+            told = found.get(whole, _History())
+            found[whole] = told._replace(used_by=_with(told.used_by, names.get(stage, stage)))
+    return found
+
+
+def _with(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return names if name in names else (*names, name)
 
 
 def context_of(document: Document, element: Element, runs: set[str]) -> str | None:

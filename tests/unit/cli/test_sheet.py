@@ -11,6 +11,7 @@ from provml_lightning.domain.records import (
     ContextDeclared,
     Continued,
     FileDeleted,
+    FileUsed,
     ModelVersion,
     Note,
     Parameter,
@@ -71,8 +72,28 @@ def test_models_say_which_is_best_and_none_that_is_gone_has_a_file(
 
     models = rows(prov4ml("show", run))
 
-    kept = models.index(["net_1", "Training", "best,", "last", "0.125", "1.02", "kB", "b.ckpt"])
-    assert models[kept + 1] == ["net_0", "Training", "deleted", "0.5", "–", "–"]
+    net_1 = ["net_1", "Training", "best,", "last", "net_0", "0.125", "1.02", "kB", "b.ckpt"]
+    kept = models.index(net_1)
+    assert models[kept + 1] == ["net_0", "Training", "deleted", "–", "0.5", "–", "–"]
+
+
+def test_models_say_what_they_come_from_who_used_them_and_all_of_them_their_digest(
+    prov4ml: Command, tmp_path: Path
+) -> None:
+    told = {"name": "net", "context": "Training"}
+    run = document(
+        tmp_path,
+        ModelVersion(time=at(1), stored=stored("a.ckpt", "a"), **told),
+        ModelVersion(time=at(2), stored=stored("b.ckpt", "b"), **told),
+        FileUsed(time=at(3), path="b.ckpt", context="Testing"),
+        FileUsed(time=at(4), path="b.ckpt", context="Testing"),
+    )
+
+    net_1 = ["net_1", "Training", "net_0", "Testing", "1.02", "kB", "b.ckpt"]
+    assert net_1 in rows(prov4ml("show", run))
+    assert [*net_1, stored("b.ckpt", "b").sha256[:12]] in rows(prov4ml("show", run, "--all"))
+    (_, model) = json.loads(prov4ml("show", run, "--json").output)["models"]
+    assert (model["origins"], model["used_by"]) == (["net_0"], ["Testing"])
 
 
 def test_a_run_says_which_one_it_continues(prov4ml: Command, tmp_path: Path) -> None:

@@ -259,6 +259,9 @@ class Checkpoints:
             self._tell(run, saving.path, place, mark, replace(version, is_fresh=fresh))
 
     def _tell(self, run: Run, path: str, place: Place, mark: Mark, told: ModelVersion) -> None:
+        before = self._kept.get(place.shown)
+        if before is not None and before.told.time != told.time:
+            self._mark(run, before, {})  # it is overwritten: no longer the best or the last
         run.record(told)
         self._keep(path, place, mark, told)
 
