@@ -34,9 +34,10 @@ if __name__ == "__main__":
         logger.log_hyperparams({"told before": 1})
     keeper = ModelCheckpoint(save_last="save_last" in sys.argv)
     teacher = trainer(
-        logger, max_epochs=2, devices=2, strategy=sys.argv[1], enable_checkpointing=True,
-        callbacks=[keeper],
+        *([] if "late" in sys.argv else [logger]), max_epochs=2, devices=2,
+        strategy=sys.argv[1], enable_checkpointing=True, callbacks=[keeper],
     )
+    teacher.logger = logger
     model = Digits()
     teacher.fit(model, digits(), digits())
     teacher.save_checkpoint("whole.ckpt")
@@ -47,7 +48,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture(scope="module", params=["ddp_spawn before", "ddp_fork save_last"])
+@pytest.fixture(scope="module", params=["ddp_spawn before", "ddp_fork save_last late"])
 def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return the folder, what the Trainer says at the end, and how it was started."""
     folder = tmp_path_factory.mktemp("apart")
