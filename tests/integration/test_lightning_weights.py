@@ -54,6 +54,7 @@ def trained(model: SavesWeights, *plugins: CheckpointIO) -> tuple[Any, list[dict
         (teacher.global_step, teacher.current_epoch, str(Path("after.ckpt").absolute()))
     )
     prov4ml.end_run()
+    teacher.strategy.teardown()  # ends the thread that writes, if there is one
     return logger, list(versions(logger).values())
 
 
@@ -274,3 +275,5 @@ def test_nobody_waits_for_what_a_thread_could_not_write(monkeypatch: pytest.Monk
         teacher.save_checkpoint("x.ckpt", weights_only=True)
     prov4ml.end_run()
     assert Path("x.ckpt").read_bytes() == b"a beginning"
+    with suppress(OSError):
+        teacher.strategy.teardown()
