@@ -34,10 +34,9 @@ if __name__ == "__main__":
         logger.log_hyperparams({"told before": 1})
     keeper = ModelCheckpoint(save_last="save_last" in sys.argv)
     teacher = trainer(
-        *([] if "late" in sys.argv else [logger]), max_epochs=2, devices=2,
-        strategy=sys.argv[1], enable_checkpointing=True, callbacks=[keeper],
+        logger, max_epochs=2, devices=2, strategy=sys.argv[1], enable_checkpointing=True,
+        callbacks=[keeper],
     )
-    teacher.logger = logger
     model = Digits()
     teacher.fit(model, digits(), digits())
     teacher.save_checkpoint("whole.ckpt")
@@ -48,7 +47,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture(scope="module", params=["ddp_spawn before", "ddp_fork save_last late"])
+@pytest.fixture(scope="module", params=["ddp_spawn before", "ddp_fork save_last"])
 def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return the folder, what the Trainer says at the end, and how it was started."""
     folder = tmp_path_factory.mktemp("apart")

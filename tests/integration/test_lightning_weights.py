@@ -200,20 +200,6 @@ def test_who_takes_the_logger_away_ends_its_story() -> None:
     assert prov4ml.get_metric(logger.log_dir, "epoch_time", "Training")["step"].tolist() == [3, 7]
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_ours_is_the_first_that_hears_of_a_stage_and_is_there_once(late: bool) -> None:
-    logger, other = prov4ml.ProvMLLogger(), Another()
-    teacher = trainer(*([] if late else [logger]), callbacks=[other])
-    assert teacher.callbacks == [other]
-    teacher.logger = logger
-    for _ in range(2):
-        teacher.fit(Digits(), digits(), digits())
-        assert teacher.callbacks == [logger.lineage_callback, other]
-    teacher.logger = None
-    teacher.test(Digits(), digits(), verbose=False)
-    assert teacher.callbacks == [other]
-
-
 class Settings:
     every = 1
 

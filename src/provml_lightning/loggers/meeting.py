@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
 from provml_lightning.capture.foreign import attribute
+from provml_lightning.loggers.lineage.hearing import listen
+from provml_lightning.loggers.lineage.watcher import Lineage
 
-__all__ = ["introduces_itself", "trainer_of_setup"]
+__all__ = ["callbacks_of", "introduces_itself", "trainer_of_setup"]
 
 
 def trainer_of_setup(caller: FrameType) -> Any:
@@ -31,3 +35,27 @@ def introduces_itself(trainer: Any) -> bool:
         With ``enable_autolog_hparams=False`` Lightning 2.6 does not.
     """
     return attribute(trainer, "enable_autolog_hparams") is not False
+
+
+def callbacks_of(caller: FrameType | None) -> list[Lineage]:
+    """Return the callbacks of the loggers that a Trainer is given which is being made just now.
+
+    A Trainer that trains in processes which it spawns or forks meets its loggers there alone. In
+    this process only a callback that it has from the start hears when it saves.
+
+    Args:
+        caller: Who asks, from within ``Trainer(logger=...)``; its argument is looked at.
+    """
+    while caller is not None:
+        told = caller.f_locals if caller.f_code.co_name == "__init__" else {}
+        if "logger" in told and "callbacks" in told:
+            given = told["logger"]
+            loggers = given if isinstance(given, Collection) else [given]
+            found = [attribute(logger, "lineage_callback") for logger in loggers]
+            joining = [one for one in found if isinstance(one, Lineage)]
+            if any(one.story.keeps_checkpoints for one in joining):
+                with suppress(Exception):  # tried again when they meet, and told then
+                    listen(told["self"])
+            return joining
+        caller = caller.f_back
+    return []

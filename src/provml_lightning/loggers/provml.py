@@ -262,11 +262,6 @@ class ProvMLLogger(VersionedLogger):
         if self._lineage is not None and joins:
             self._lineage.join(trainer)
 
-    @override
-    def _stay_with(self, trainer: Any) -> None:
-        if self._lineage is not None:
-            self._lineage.stay_with(trainer)
-
     def _part_from_inner(self, run: Run) -> None:
         """Go back to the Trainer within which another one has just ended."""
         BUSY_RUNS.discard(run)

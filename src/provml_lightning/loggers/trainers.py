@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
+from provml_lightning.capture.foreign import attribute
 from provml_lightning.loggers.stages import context_of_stage
 
-__all__ = ["Trainers", "is_trainer", "trainer_of_launch"]
+__all__ = ["Trainers", "is_trainer", "loggers_of_launch"]
 
 
 def is_trainer(value: Any) -> bool:
@@ -16,8 +18,8 @@ def is_trainer(value: Any) -> bool:
     return any(kind.__name__ == "Trainer" for kind in type(value).__mro__)
 
 
-def trainer_of_launch(frame: FrameType | None) -> Any:
-    """Return the Trainer whose processes are being started; None where it is none's.
+def loggers_of_launch(frame: FrameType | None) -> Sequence[Any]:
+    """Return the loggers of the Trainer whose processes are being started; none where it is none's.
 
     Source:
         Lightning 2.6 starts them in ``launch(function, trainer=trainer)`` of a launcher; the
@@ -26,9 +28,9 @@ def trainer_of_launch(frame: FrameType | None) -> Any:
     while frame is not None:
         told = frame.f_locals if frame.f_code.co_name == "launch" else {}
         if is_trainer(told.get("trainer")):
-            return told["trainer"]
+            return list(attribute(told["trainer"], "loggers") or ())
         frame = frame.f_back
-    return None
+    return ()
 
 
 class Trainers:

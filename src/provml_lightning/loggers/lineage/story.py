@@ -35,7 +35,7 @@ from provml_lightning.loggers.lineage.telling import (
     tell_settings,
 )
 from provml_lightning.loggers.recording import lightning_rank
-from provml_lightning.loggers.stages import SANITY_CHECK, context_of_stage
+from provml_lightning.loggers.stages import SANITY_CHECK, context_of_stage, has_run
 from provml_lightning.loggers.trainers import Trainers
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.run import Run
@@ -179,7 +179,7 @@ class Story:
     def saving(self, trainer: Any) -> None:
         """Take down that a checkpoint is about to be written."""
         path = path_of_call(trainer)
-        if path is None or not self.keeps_checkpoints:
+        if path is None or not self._hears(trainer):
             return
         self.follow(trainer)
         run = self._known_run()
@@ -194,7 +194,7 @@ class Story:
         What a thread writes has only begun, and it raises what it met with an earlier one.
         """
         path = path_of_call(trainer)
-        if path is None or not self.keeps_checkpoints or writes_later(trainer):
+        if path is None or not self._hears(trainer) or writes_later(trainer):
             return
         self._checkpoints.ended(self._known_run(), path, context_of_save(trainer), failed=failed)
         if not failed and context_of_stage(trainer) is None:
@@ -242,6 +242,10 @@ class Story:
     def keeps_checkpoints(self) -> bool:
         """Whether checkpoints are told here."""
         return "checkpoints" in self.parts and lightning_rank() == 0
+
+    def _hears(self, trainer: Any) -> bool:
+        """Tell whether a Trainer's saves are told; those of one that never ran are nobody's."""
+        return self.keeps_checkpoints and has_run(trainer)
 
     def _known_run(self) -> Run:
         """Return the run, which asks for the rest of the story before it is written."""

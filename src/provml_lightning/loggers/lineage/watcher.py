@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from typing_extensions import override
 
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.domain.context import PREDICTION, Context
-from provml_lightning.loggers.lineage.hearing import Listener, listen
+from provml_lightning.loggers.lineage.hearing import Listener
 from provml_lightning.loggers.lineage.story import Story
 from provml_lightning.loggers.stages import SANITY_CHECK
 
@@ -59,13 +58,6 @@ class Lineage(Listener):
         wanted = [*others[:place], self, *others[place:]]
         if wanted != trainer.callbacks:
             trainer.callbacks = wanted
-
-    def stay_with(self, trainer: Any) -> None:
-        """Hear of what a Trainer saves in this process, while others train for it."""
-        self.join(trainer)
-        if self.story.keeps_checkpoints:
-            with suppress(Exception):  # it cannot be listened to: those that train say so
-                listen(trainer)
 
     @override
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
