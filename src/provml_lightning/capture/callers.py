@@ -1,4 +1,4 @@
-"""Which installed library a call comes from."""
+"""Which calls a call comes from, and which installed library."""
 
 from __future__ import annotations
 
@@ -7,11 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from types import FrameType
+    from typing import Any
 
-__all__ = ["library_of"]
+__all__ = ["calls_of", "library_of"]
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
+
+
+def calls_of(name: str, frame: FrameType | None) -> Iterator[Mapping[str, Any]]:
+    """Yield the arguments of each call of a function that is under way, the innermost first.
+
+    They are looked at, nothing is changed.
+    """
+    while frame is not None:
+        if frame.f_code.co_name == name:
+            yield frame.f_locals
+        frame = frame.f_back
 
 
 def library_of(frame: FrameType) -> str | None:

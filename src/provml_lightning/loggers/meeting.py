@@ -7,6 +7,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from provml_lightning.capture.callers import calls_of
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.loggers.lineage.hearing import listen
 from provml_lightning.loggers.lineage.watcher import Lineage
@@ -46,8 +47,7 @@ def callbacks_of(caller: FrameType | None) -> list[Lineage]:
     Args:
         caller: Who asks, from within ``Trainer(logger=...)``; its argument is looked at.
     """
-    while caller is not None:
-        told = caller.f_locals if caller.f_code.co_name == "__init__" else {}
+    for told in calls_of("__init__", caller):
         if "logger" in told and "callbacks" in told:
             given = told["logger"]
             loggers = given if isinstance(given, Collection) else [given]
@@ -57,5 +57,4 @@ def callbacks_of(caller: FrameType | None) -> list[Lineage]:
                 with suppress(Exception):  # tried again when they meet, and told then
                     listen(told["self"])
             return joining
-        caller = caller.f_back
     return []

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
+from provml_lightning.capture.callers import calls_of
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.loggers.stages import context_of_stage
 
@@ -25,11 +26,9 @@ def loggers_of_launch(frame: FrameType | None) -> Sequence[Any]:
         Lightning 2.6 starts them in ``launch(function, trainer=trainer)`` of a launcher; the
         argument is looked at, nothing is changed.
     """
-    while frame is not None:
-        told = frame.f_locals if frame.f_code.co_name == "launch" else {}
+    for told in calls_of("launch", frame):
         if is_trainer(told.get("trainer")):
             return list(attribute(told["trainer"], "loggers") or ())
-        frame = frame.f_back
     return ()
 
 

@@ -10,12 +10,12 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch import Callback
 from typing_extensions import override
 
+from provml_lightning.capture.callers import calls_of
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.loggers.trainers import is_trainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
 __all__ = ["Listener", "ListeningIO", "listen"]
 
@@ -151,10 +151,7 @@ def _saving() -> tuple[Any, Any]:
     Source:
         Lightning 2.6; the caller's arguments are looked at, nothing is changed.
     """
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
-    while frame is not None:
-        told = frame.f_locals if frame.f_code.co_name == "save_checkpoint" else {}
+    for told in calls_of("save_checkpoint", sys._getframe(1)):  # noqa: SLF001
         if "weights_only" in told and is_trainer(told.get("self")):
             return told["self"], told["weights_only"]
-        frame = frame.f_back
     return None, None

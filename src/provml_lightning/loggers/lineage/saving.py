@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from provml_lightning.capture.callers import calls_of
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.capture.remote_files import local_path
 from provml_lightning.domain.context import Context
@@ -20,8 +21,6 @@ from provml_lightning.loggers.lineage.places import Place, is_remote
 from provml_lightning.loggers.stages import context_of_stage
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from provml_lightning.domain.values import Plain
 
 __all__ = [
@@ -155,13 +154,9 @@ def path_of_call(trainer: Any) -> str | None:
         ``save_checkpoint(filepath, ...)``, before the file is written. The caller's arguments are
         looked at, nothing is changed.
     """
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
-    while frame is not None:
-        if frame.f_code.co_name == "save_checkpoint":
-            told = frame.f_locals
-            if told.get("self") is trainer and told.get("filepath") is not None:
-                return _settled(str(told["filepath"]))
-        frame = frame.f_back
+    for told in calls_of("save_checkpoint", sys._getframe(1)):  # noqa: SLF001
+        if told.get("self") is trainer and told.get("filepath") is not None:
+            return _settled(str(told["filepath"]))
     return None
 
 

@@ -21,7 +21,8 @@ _TESTING = Context.TESTING.value
 class Lineage(Listener):
     """Tells a story as it happens; it has no state of its own in checkpoints.
 
-    The logger puts it among the Trainer's callbacks when the Trainer first speaks to it.
+    The logger puts it among the Trainer's callbacks when the Trainer first speaks to it, if it is
+    not there since the Trainer was made (:mod:`provml_lightning.entry`).
 
     Attributes:
         story: What is told, and to which run.
