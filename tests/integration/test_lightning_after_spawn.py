@@ -71,6 +71,8 @@ def test_training_and_test_and_what_is_logged_afterwards_are_one_run(left: Any) 
     assert prov4ml.get_metric(run, "loss", "Training")["step"].tolist() == [0, 1, 2, 3]
     (value,) = prov4ml.get_metric(run, "test_loss", "Testing")["value"]
     assert value == pytest.approx(tested["test_loss"])
+    for context, epochs in (("Training", 2), ("Testing", 1)):  # rank zero alone tells
+        assert len(prov4ml.get_metric(run, "epoch_time", context)) == epochs
     frame = prov4ml.get_metric(run, "afterwards")
     assert (frame["value"].tolist(), frame["step"].tolist()) == ([2.5], [7])
     assert json.loads((run / "run.json").read_text())["status"] == "completed"

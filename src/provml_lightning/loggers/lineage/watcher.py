@@ -164,8 +164,12 @@ class Lineage(Listener):
         self.story.end_all(trainer)
 
     def _is_wanted(self, trainer: Any) -> bool:
-        """Tell whether a Trainer still has the logger whose callback this is."""
-        return any(attribute(one, "lineage_callback") is self for one in trainer.loggers)
+        """Tell whether a Trainer still has the logger whose callback this is, and that records.
+
+        A forked rank has what its parent knew: without the second it would tell the story too.
+        """
+        ours = [one for one in trainer.loggers if attribute(one, "lineage_callback") is self]
+        return any(attribute(one, "records_here") for one in ours)
 
 
 def _is_search(callback: Any) -> bool:
