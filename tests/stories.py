@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.plugins.io import TorchCheckpointIO
 from lightning.pytorch.strategies import SingleDeviceStrategy
 
 from tests.conformance.prov.checker import complaints
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Closed",
     "Diary",
+    "LabelledDisk",
     "OwnWeights",
     "SavesWeights",
     "document",
@@ -120,3 +123,18 @@ def fitted(logger: Any, **options: Any) -> tuple[Trainer, ModelCheckpoint, Diary
     teacher = trainer(logger, max_epochs=4, enable_checkpointing=True, callbacks=[diary, keeper])
     teacher.fit(Digits(), digits(), digits())
     return teacher, keeper, diary
+
+
+class LabelledDisk(TorchCheckpointIO):
+    """A disk of the user's, with a full one at a step and a name."""
+
+    def __init__(self, full_at: int = -1) -> None:
+        self.full_at = full_at
+        self.label = "scratch"
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, **options: Any) -> str:
+        if checkpoint["global_step"] == self.full_at:
+            Path(path).write_bytes(b"a beginning")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().save_checkpoint(checkpoint, path, **options)
+        return "kept"

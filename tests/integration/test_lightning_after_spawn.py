@@ -34,9 +34,10 @@ if __name__ == "__main__":
         logger.log_hyperparams({"told before": 1})
     keeper = ModelCheckpoint(save_last="save_last" in sys.argv)
     teacher = trainer(
-        logger, max_epochs=2, devices=2, strategy=sys.argv[1], enable_checkpointing=True,
-        callbacks=[keeper],
+        *([] if "late" in sys.argv else [logger]), max_epochs=2, devices=2,
+        strategy=sys.argv[1], enable_checkpointing=True, callbacks=[keeper],
     )
+    teacher.logger = logger
     model = Digits()
     teacher.fit(model, digits(), digits())
     teacher.save_checkpoint("whole.ckpt")
@@ -47,7 +48,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture(scope="module", params=["ddp_spawn before", "ddp_fork save_last"])
+@pytest.fixture(scope="module", params=["ddp_spawn before", "ddp_fork save_last late"])
 def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return the folder, what the Trainer says at the end, and how it was started."""
     folder = tmp_path_factory.mktemp("apart")
@@ -110,24 +111,29 @@ ALONE = """
 import multiprocessing
 import torch
 import prov4ml
-from tests.training import Digits, digits, trainer
+from tests.training import Digits, digits, trainer as make_trainer
 
 torch.set_num_threads(1)
 logger = prov4ml.ProvMLLogger("alone")
 
 
 def fit(rate):
-    trainer(logger, max_epochs=1).fit(Digits(rate), digits(), digits())
+    make_trainer(logger, max_epochs=1).fit(Digits(rate), digits(), digits())
 
 
-if __name__ == "__main__":
-    print(logger.version)  # settles it, here
+def launch():  # of a name of Lightning's
+    trainer = make_trainer(logger, max_epochs=1)
+    print(trainer.logger.version)  # settles it, here
     forking = multiprocessing.get_context("fork")
     processes = [forking.Process(target=fit, args=(rate,)) for rate in (0.1, 0.2, 0.3)]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
+
+
+if __name__ == "__main__":
+    launch()
 """
 
 

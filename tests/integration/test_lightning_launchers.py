@@ -24,10 +24,13 @@ import os, sys, time
 import torch
 import prov4ml
 from lightning.pytorch.callbacks import ModelCheckpoint
+from torch.utils.data import DataLoader
 from tests.training import Digits, digits, trainer
 
 torch.set_num_threads(1)
 every, devices, way = sys.argv[1] == "every", int(sys.argv[2]), sys.argv[3]
+workers = {"num_workers": 1, "multiprocessing_context": "fork"} if "WORKERS" in os.environ else {}
+training = DataLoader(digits().dataset, batch_size=8, **workers)
 
 
 class Ranked(Digits):
@@ -47,7 +50,7 @@ if __name__ == "__main__":
         logger, devices=devices, enable_checkpointing=True, callbacks=[keeper],
         strategy=way if way.startswith("ddp") else "ddp", max_epochs=2,
     )
-    teacher.fit(Ranked(), digits(), digits())
+    teacher.fit(Ranked(), training, digits())
     if way == "endless" and teacher.global_rank == 1:
         logger.log_metrics({"late": 1.0}, 0)
         open("logged", "x").close()
@@ -110,12 +113,18 @@ def assert_the_story_is_told_once(run: Path, ranks: int) -> None:
     assert replicas == {ranks}
 
 
-@pytest.mark.parametrize("strategy", ["ddp_fork", "ddp_notebook"])
-def test_processes_that_a_notebook_forks_leave_one_run(tmp_path: Path, strategy: str) -> None:
-    ended = launch(tmp_path, "zero", "2", strategy)
+@pytest.mark.parametrize(
+    ("strategy", "forking"),
+    [("ddp_fork", {}), ("ddp_notebook", {"WORKERS": "1"}), ("ddp", {"WORKERS": "1"})],
+)
+def test_processes_that_fork_others_leave_one_run(
+    tmp_path: Path, strategy: str, forking: dict[str, str]
+) -> None:
+    ended = launch(tmp_path, "zero", "2", strategy, **forking)
     assert ended.returncode == 0, ended.stderr
     run = the_run(tmp_path)
     assert prov4ml.get_metric(run, "rank")["value"].unique().tolist() == [0.0]
+    assert prov4ml.get_metric(run, "epoch_time", "Training")["epoch"].tolist() == [0, 1]
     assert prov4ml.get_parameter(run, "ranks_0", "status") == "completed"
     assert_the_story_is_told_once(run, 2)
 

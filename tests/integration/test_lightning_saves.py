@@ -5,24 +5,21 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import threading
 import warnings
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
+from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint, OnExceptionCheckpoint
-from lightning.pytorch.plugins.io import AsyncCheckpointIO, CheckpointIO, TorchCheckpointIO
+from lightning.pytorch.plugins.io import CheckpointIO, TorchCheckpointIO
 from lightning.pytorch.strategies import SingleDeviceStrategy
 
 import prov4ml
-from tests.stories import Diary, relations, versions
+from tests.stories import relations, versions
 from tests.training import Digits, digits, trainer
-
-if TYPE_CHECKING:
-    from lightning.pytorch import Trainer
 
 
 @pytest.fixture(autouse=True)
@@ -164,68 +161,58 @@ def test_a_save_that_failed_first_and_was_done_then_is_a_version(weights_only: b
     assert [one["provml:sha256"] for one in found] == digests
 
 
-class SlowDisk(TorchCheckpointIO):
-    """Writes nothing before the last save was asked for."""
+class AtFirst(Callback):
+    """Saves before there was a step."""
 
-    def __init__(self) -> None:
-        self.all_are_asked_for = threading.Event()
+    def setup(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
+        del pl_module
+        if stage == "fit":
+            trainer.save_checkpoint("set up.ckpt", weights_only=True)
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, **options: Any) -> None:
-        self.all_are_asked_for.wait()
-        super().save_checkpoint(checkpoint, path, **options)
-
-
-class SavesSlowly(Saves):
-    def __init__(self, path: str, disk: SlowDisk) -> None:
-        super().__init__(path)
-        self.disk = disk
-
-    def on_train_end(self, trainer: Trainer, module: Any) -> None:
-        del trainer, module
-        self.disk.all_are_asked_for.set()
+    def on_fit_start(self, trainer: Trainer, pl_module: Any) -> None:
+        del pl_module
+        trainer.save_checkpoint("begun.ckpt")
 
 
-def test_of_saves_that_queue_for_one_path_the_last_is_told(tmp_path: Path) -> None:
-    disk = SlowDisk()
-    told = saved_by_hand(SavesSlowly("x.ckpt", disk), AsyncCheckpointIO(disk))
-    assert told == [(12, str(tmp_path / "x.ckpt"))]
-
-
-@pytest.mark.filterwarnings("ignore:.*AsyncCheckpointIO")
-@pytest.mark.parametrize("kept", [1, 2, -1])
-def test_checkpoints_that_a_thread_writes_are_those_of_one_that_waits(kept: int) -> None:
-    """Compare what is told, but for times and digests, which differ from training to training."""
-
-    def told(*plugins: CheckpointIO) -> tuple[list[Any], set[Any], dict[str, Any]]:
-        torch.manual_seed(7)
-        logger = prov4ml.ProvMLLogger()
-        keeper, diary = ModelCheckpoint(monitor="val_loss", save_top_k=kept), Diary()
-        teacher = trainer(
-            logger, max_epochs=4, enable_checkpointing=True,
-            callbacks=[diary, keeper], plugins=list(plugins),
-        )  # fmt: skip
+def test_what_is_saved_before_a_training_has_begun_is_a_version_of_its_module() -> None:
+    logger = prov4ml.ProvMLLogger()
+    for _ in range(2):
+        teacher = trainer(logger, max_epochs=1, callbacks=[AtFirst()])
         teacher.fit(Digits(), digits(), digits())
-        prov4ml.end_run()
-        found = versions(logger)
-        names = ("epoch", "step", "score", "is_best", "is_last")
-        facts = [
-            [one["dcterms:identifier"], *(one.get(f"provml:{name}") for name in names)]
-            for one in found.values()
-        ]
-        assert [one[3] for one in facts] == [saved["score"] for saved in diary.saved]
-        gone = {entity for (entity,) in relations(logger, "wasInvalidatedBy", "entity")}
-        digests = {
-            one["provml:sha256"]: hashlib.sha256(file.read_bytes()).hexdigest()
-            for key, one in found.items()
-            if key not in gone and (file := Path(logger.log_dir, one["dcterms:identifier"]))
-        }
-        return facts, gone, digests
+        teacher.save_checkpoint("trained.ckpt")
+    prov4ml.end_run()
+    found = versions(logger)
+    names = [Path(one["dcterms:identifier"]).name for one in found.values()]
+    assert names == ["set up.ckpt", "begun.ckpt", "trained.ckpt"] * 2
+    assert [one["provml:step"] for one in found.values()] == [0, 0, 4] * 2
+    chain = list(found)
+    derived = relations(logger, "wasDerivedFrom", "generatedEntity", "usedEntity")
+    assert [pair for pair in derived if pair[1] in chain] == [
+        (chain[number], chain[number - 1]) for number in (1, 2, 4, 5)
+    ]
 
-    facts, gone, digests = told(AsyncCheckpointIO())
-    assert (facts, gone) == told()[:2]
-    assert all(own == there for own, there in digests.items())
-    assert len(facts) == 4
-    assert len(digests) == (4 if kept == -1 else kept)
+
+class Atomic(Trainer):
+    """Saves beside the path, and moves the file to its place."""
+
+    def save_checkpoint(self, filepath: Any, *args: Any, **options: Any) -> None:
+        beside = f"{filepath}.part"
+        super().save_checkpoint(beside, *args, **options)
+        Path(beside).rename(filepath)
+
+
+def test_a_trainer_that_moves_its_files_into_place_has_them_there() -> None:
+    logger = prov4ml.ProvMLLogger()
+    keeper = ModelCheckpoint(save_top_k=-1, filename="{step}")
+    teacher = Atomic(
+        accelerator="cpu", callbacks=[keeper], enable_model_summary=False,
+        enable_progress_bar=False, log_every_n_steps=1, logger=[logger], max_epochs=2,
+    )  # fmt: skip
+    teacher.fit(Digits(), digits(), digits())
+    teacher.save_checkpoint("by hand.ckpt", weights_only=True)
+    prov4ml.end_run()
+    names = [Path(one["dcterms:identifier"]).name for one in versions(logger).values()]
+    assert names == ["step=4.ckpt", "step=8.ckpt", "by hand.ckpt"]
 
 
 def test_what_lay_at_the_path_of_a_save_that_failed_is_no_version(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +49,14 @@ class Apart(SingleDeviceStrategy):
         torch.save(checkpoint, filepath)
 
 
-def test_a_strategy_that_writes_by_itself_is_heard_too() -> None:
-    model, logger = SavesWeights(), prov4ml.ProvMLLogger()
-    trainer(logger, strategy=Apart(), accelerator="auto").fit(model, digits(), digits())
+@pytest.mark.filterwarnings("ignore::provml_lightning.errors.RecordDroppedWarning")
+@pytest.mark.parametrize("module", [SavesWeights, OwnWeights])
+@pytest.mark.parametrize("kind", [Apart, lambda: Closed(device=torch.device("cpu"))])
+def test_weights_that_a_strategy_writes_by_itself_are_heard_of_too(
+    kind: Any, module: type[SavesWeights]
+) -> None:
+    model, logger = module(), prov4ml.ProvMLLogger()
+    trainer(logger, strategy=kind(), accelerator="auto").fit(model, digits(), digits())
     names = ("provml:step", "provml:epoch", "dcterms:identifier")
     told = [tuple(one[name] for name in names) for one in versions(logger).values()]
     assert told == model.reported
@@ -61,25 +64,36 @@ def test_a_strategy_that_writes_by_itself_is_heard_too() -> None:
 
 @pytest.mark.parametrize("kind", [Apart, lambda: Closed(device=torch.device("cpu"))])
 @pytest.mark.filterwarnings("ignore::provml_lightning.errors.RecordDroppedWarning")
-def test_model_checkpoints_of_weights_that_were_not_heard_of_are_versions(kind: Any) -> None:
+def test_model_checkpoints_of_weights_alone_have_their_score_under_each(kind: Any) -> None:
     logger = prov4ml.ProvMLLogger()
     keeper = ModelCheckpoint(monitor="val_loss", save_top_k=-1, save_weights_only=True)
     teacher = trainer(
         logger, enable_checkpointing=True, callbacks=[keeper], strategy=kind(), accelerator="auto"
     )
     teacher.fit(OwnWeights(), digits(), digits())
+    assert_has_scores(logger, keeper)
+
+
+class Adapters(ModelCheckpoint):
+    """Writes by itself what it keeps, and then says so to the loggers."""
+
+    def _save_checkpoint(self, trainer: Any, filepath: str) -> None:
+        Path(filepath).parent.mkdir(parents=True, exist_ok=True)
+        torch.save(trainer.lightning_module.layer.state_dict(), filepath)
+        for logger in trainer.loggers:
+            logger.after_save_checkpoint(self)
+
+
+def test_what_a_model_checkpoint_of_the_users_writes_by_itself_is_a_version() -> None:
+    logger = prov4ml.ProvMLLogger()
+    keeper = Adapters(monitor="val_loss", save_top_k=-1, save_weights_only=True)
+    teacher = trainer(logger, enable_checkpointing=True, callbacks=[keeper])
+    teacher.fit(Digits(), digits(), digits())
+    assert_has_scores(logger, keeper)
+
+
+def assert_has_scores(logger: Any, keeper: ModelCheckpoint) -> None:
     own = [one for one in versions(logger).values() if "provml:score" in one]
     assert [one["provml:step"] for one in own] == [4, 8]
     scores = [float(score) for score in keeper.best_k_models.values()]
     assert [one["provml:score"] for one in own] == pytest.approx(scores)
-
-
-def test_a_module_that_is_pickled_or_copied_holds_nothing_of_ours() -> None:
-    model = Digits()
-    teacher = trainer(prov4ml.ProvMLLogger(), strategy=Apart(), accelerator="auto")
-    teacher.fit(model, digits(), digits())
-    model.trainer = None  # type: ignore[assignment]
-    content = pickle.dumps(model)
-    assert b"provml" not in content
-    for other in (pickle.loads(content), copy.deepcopy(model)):  # noqa: S301  our own bytes
-        assert torch.equal(other.state_dict()["layer.weight"], model.layer.weight)

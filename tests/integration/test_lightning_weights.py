@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-import copy
-import errno
 import hashlib
-import pickle
-import time
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
-from lightning.pytorch.plugins.io import AsyncCheckpointIO, TorchCheckpointIO
+from lightning.pytorch.plugins.io import AsyncCheckpointIO
 
 import prov4ml
-from provml_lightning.loggers.lineage import saving
-from provml_lightning.loggers.lineage.hearing import ListeningIO
-from tests.stories import OwnWeights, SavesWeights, relations, versions
+from tests.stories import LabelledDisk, OwnWeights, SavesWeights, relations, versions
 from tests.training import Digits, digits, trainer
+
+if TYPE_CHECKING:
+    from lightning.fabric.plugins import CheckpointIO
 
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(7)
-
-
-class LabelledDisk(TorchCheckpointIO):
-    """A disk of the user's, with a full one at a step and a name."""
-
-    def __init__(self, full_at: int = -1) -> None:
-        self.full_at = full_at
-        self.label = "scratch"
-
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, **options: Any) -> str:
-        if checkpoint["global_step"] == self.full_at:
-            Path(path).write_bytes(b"a beginning")
-            raise OSError(errno.ENOSPC, "No space left on device")
-        super().save_checkpoint(checkpoint, path, **options)
-        return "kept"
 
 
 def trained(model: SavesWeights, *plugins: CheckpointIO) -> tuple[Any, list[dict[str, Any]]]:
@@ -101,41 +81,11 @@ def test_two_loggers_hear_of_the_same_weights_once_each() -> None:
         assert steps == [step for step, *_ in model.reported] == [4, 8, 12]
 
 
-def test_what_the_user_gave_to_write_checkpoints_is_still_what_he_finds() -> None:
-    disk = LabelledDisk()
-    teacher = trainer(prov4ml.ProvMLLogger(), plugins=[disk])
-    teacher.fit(SavesWeights(), digits(), digits())
-    found: Any = teacher.strategy.checkpoint_io
-    assert isinstance(found, LabelledDisk)
-    assert isinstance(found, CheckpointIO)
-    assert found.label == "scratch"
-    found.label = "elsewhere"
-    assert disk.label == "elsewhere"
-    assert found.save_checkpoint({"global_step": 0}, "by itself.pt") == "kept"
-    assert repr(found) == repr(disk)
-    found.note = 1
-    del found.note
-    assert not hasattr(disk, "note")
-    copied = copy.copy(found)
-    copied.label = "of the copy"
-    assert found.label == "elsewhere"
-    with pytest.raises(AttributeError, match="'LabelledDisk' object has no attribute 'colour'"):
-        _ = found.colour
-    sent = pickle.loads(pickle.dumps(found))  # noqa: S301  as to a process that is spawned
-    for other in (sent, copy.deepcopy(found)):
-        assert type(other) is ListeningIO
-        assert other.label == "elsewhere"
-
-
-class Another(Callback):
-    """Hears nothing that it is not told by Lightning."""
-
-
 @pytest.mark.parametrize("lineage", [False, ["stages", "data", "model"]])
 def test_who_wants_no_checkpoints_keeps_the_trainer_as_it_is(lineage: Any) -> None:
     disk = LabelledDisk()
     logger = prov4ml.ProvMLLogger(lineage=lineage)
-    teacher = trainer(logger, plugins=[disk], callbacks=[Another()])
+    teacher = trainer(logger, plugins=[disk], callbacks=[Callback()])
     teacher.fit(SavesWeights(), digits(), digits())
     assert teacher.strategy.checkpoint_io is disk
     prov4ml.end_run()
@@ -173,6 +123,19 @@ def test_what_is_saved_after_a_training_is_told_at_once_though_it_goes_at_once()
     assert names == ["whole.ckpt", "weights.ckpt"]
     gone = {entity for (entity,) in relations(logger, "wasInvalidatedBy", "entity")}
     assert gone == set(found)
+
+
+def test_what_is_saved_after_the_end_of_the_run_goes_on_with_it() -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger)
+    teacher.fit(Digits(), digits(), digits())
+    prov4ml.end_run()
+    for path in ("whole.ckpt", "weights.ckpt"):
+        teacher.save_checkpoint(path, weights_only=path == "weights.ckpt")
+    prov4ml.end_run()
+    found = versions(logger).values()
+    names = [(Path(one["dcterms:identifier"]).name, one["provml:step"]) for one in found]
+    assert names == [("whole.ckpt", 8), ("weights.ckpt", 8)]
 
 
 @pytest.mark.parametrize("weights_only", [False, True])
@@ -225,41 +188,3 @@ def test_others_may_save_checkpoints_under_the_same_names() -> None:
     prov4ml.end_run()
     names = [Path(one["dcterms:identifier"]).name for one in versions(logger).values()]
     assert names == ["one.ckpt", "two.ckpt"]
-
-
-@pytest.mark.filterwarnings("ignore:.*AsyncCheckpointIO")
-def test_checkpoints_that_a_thread_writes_come_in_the_order_of_their_saves() -> None:
-    logger = prov4ml.ProvMLLogger()
-    keeper = ModelCheckpoint(
-        save_top_k=-1, every_n_train_steps=2, save_last=True, save_weights_only=True
-    )
-    teacher = trainer(
-        logger, enable_checkpointing=True, callbacks=[keeper],
-        plugins=[AsyncCheckpointIO(Slow())],
-    )  # fmt: skip
-    teacher.fit(Digits(), digits(), digits())
-    found = versions(logger)
-    steps = [one["provml:step"] for one in found.values()]
-    assert steps == sorted(steps)  # last.ckpt may be seen before the next one lies there
-    assert steps[-2:] == [8, 8]
-    assert next(reversed(found.values()))["dcterms:identifier"] == "checkpoints/last.ckpt"
-
-
-class Slow(TorchCheckpointIO):
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, **options: Any) -> None:
-        time.sleep(0.05)
-        super().save_checkpoint(checkpoint, path, **options)
-
-
-@pytest.mark.filterwarnings("ignore:.*AsyncCheckpointIO")
-def test_nobody_waits_for_what_a_thread_could_not_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "_LONGEST_WAIT", 1000.0)
-    logger = prov4ml.ProvMLLogger()
-    teacher = trainer(logger, plugins=[AsyncCheckpointIO(LabelledDisk(full_at=8))])
-    teacher.fit(Digits(), digits(), digits())
-    with suppress(OSError):  # Lightning raises it here, if the thread was fast
-        teacher.save_checkpoint("x.ckpt", weights_only=True)
-    prov4ml.end_run()
-    assert Path("x.ckpt").read_bytes() == b"a beginning"
-    with suppress(OSError):
-        teacher.strategy.teardown()

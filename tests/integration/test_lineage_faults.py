@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,17 @@ from typing import Any
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.tuner import Tuner
 from torch.utils.data import DataLoader, TensorDataset
 
 import prov4ml
-from provml_lightning.errors import RecordDroppedWarning, RecordError
+from provml_lightning.errors import ProvMLWarning, RecordDroppedWarning, RecordError
 from provml_lightning.loggers.lineage.checkpoints import Checkpoints
 from provml_lightning.loggers.lineage.watcher import Lineage
 from tests.training import BATCHES, Digits, digits, trainer
 
 STORY = "provml_lightning.loggers.lineage.story"
+CHECKPOINTING = "provml_lightning.loggers.lineage.checkpointing"
 TELLING = "provml_lightning.loggers.lineage.telling"
 FAULTS = {
     "tell_settings": f"{STORY}.tell_settings",
@@ -28,15 +31,15 @@ FAULTS = {
     "tell_model": f"{TELLING}.tell_model",
     "tell_data": f"{STORY}.tell_data",
     "tell_optimizers": f"{STORY}.tell_optimizers",
-    "listen": f"{STORY}.listen",
-    "path_of_call": f"{STORY}.path_of_call",
-    "writes_later": f"{STORY}.writes_later",
-    "announced": f"{STORY}.announced",
-    "scores_of": f"{STORY}.scores_of",
-    "context_of_save": f"{STORY}.context_of_save",
+    "listen": f"{CHECKPOINTING}.listen",
+    "paths_of_call": f"{CHECKPOINTING}.paths_of_call",
+    "writes_later": f"{CHECKPOINTING}.writes_later",
+    "announced": f"{CHECKPOINTING}.announced",
+    "scores_of": f"{CHECKPOINTING}.scores_of",
+    "context_of_save": f"{CHECKPOINTING}.context_of_save",
     "time": f"{STORY}.time.perf_counter",
     **{
-        f"checkpoints: {name}": f"{STORY}.Checkpoints.{name}"
+        f"checkpoints: {name}": f"{CHECKPOINTING}.Checkpoints.{name}"
         for name in ("expect", "saved", "settle", "finish", "use")
     },
 }
@@ -227,3 +230,43 @@ def test_a_trainer_that_only_tries_writes_nothing() -> None:
     teacher.fit(Digits(), digits(), digits())
     assert not Path("prov").exists()
     assert not any(isinstance(one, Lineage) for one in teacher.callbacks)
+
+
+class FailsAtFirst(Digits):
+    def setup(self, stage: str) -> None:
+        del stage
+        raise ValueError("the user's own")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_error_before_any_stage_is_the_users_alone(
+    strict: bool, recwarn: pytest.WarningsRecorder
+) -> None:
+    logger = prov4ml.ProvMLLogger(strict=strict)
+    with pytest.raises(ValueError, match="the user's own"):
+        trainer(logger).fit(FailsAtFirst(), digits(), digits())
+    assert not [one for one in recwarn if issubclass(one.category, ProvMLWarning)]
+    assert "KeyError" not in Path(logger.log_dir, "prov_version_0.json").read_text()
+
+
+@pytest.mark.filterwarnings("ignore:.*num_workers")
+def test_a_search_goes_on_under_a_strict_logger(recwarn: pytest.WarningsRecorder) -> None:
+    logger = prov4ml.ProvMLLogger(strict=True)
+    teacher = trainer(logger, max_epochs=1)
+    assert Tuner(teacher).lr_find(Digits(), digits(), num_training=4) is not None
+    teacher.fit(Digits(), digits(), digits())
+    assert not [one for one in recwarn if issubclass(one.category, ProvMLWarning)]
+    assert prov4ml.get_metric(logger.log_dir, "loss", "Training")["step"].tolist() == [0, 1, 2, 3]
+
+
+def test_saves_of_several_threads_are_told_once_each() -> None:
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger)
+    teacher.fit(Digits(), digits(), digits())
+    paths = [f"{number}.ckpt" for number in range(24)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(teacher.save_checkpoint, paths))
+    prov4ml.end_run()
+    told = json.loads(Path(logger.log_dir, "prov_version_0.json").read_text())["entity"].values()
+    names = [Path(one["dcterms:identifier"]).name for one in told if "provml:version" in one]
+    assert sorted(names) == sorted(paths)

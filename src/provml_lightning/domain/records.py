@@ -138,11 +138,12 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelVersion:
-    """The weights of a model at one moment; derived from the version before it.
+    """The weights of a model at one moment.
 
     Told again with the same ``time`` it is the same version, of which more is known. ``stored`` is
-    a file inside the run, ``original`` one that lies elsewhere. ``is_fresh`` is the first version
-    of weights that have nothing of those before them.
+    a file inside the run, ``original`` one that lies elsewhere. ``derived`` has the times of the
+    versions and data sets that it is derived from; None for the version before it and the training
+    data since. ``is_trained`` is false for weights that no training data went into.
     """
 
     time: int
@@ -150,7 +151,8 @@ class ModelVersion:
     stored: StoredFile | None = None
     original: StoredFile | None = None
     version: int | None = None
-    is_fresh: bool = False
+    derived: list[int] | None = None
+    is_trained: bool = True
     context: str | None = None
     source: str | None = None
     step: int | None = None

@@ -25,7 +25,6 @@ from provml_lightning.errors import RecordError
 from provml_lightning.loggers.lineage.parts import chosen_parts
 from provml_lightning.loggers.lineage.story import Story
 from provml_lightning.loggers.lineage.watcher import Lineage
-from provml_lightning.loggers.meeting import introduces_itself, trainer_of_setup
 from provml_lightning.loggers.parameters import keep_hyperparameters
 from provml_lightning.loggers.recording import lightning_rank, on_recording_ranks
 from provml_lightning.loggers.stages import (
@@ -35,7 +34,7 @@ from provml_lightning.loggers.stages import (
     split_epoch,
     stage_and_epoch,
 )
-from provml_lightning.loggers.trainers import Trainers
+from provml_lightning.loggers.trainers import Trainers, trainer_of_setup
 from provml_lightning.loggers.versioned import VersionedLogger
 from provml_lightning.runtime.active import BUSY_RUNS, current, enter
 from provml_lightning.runtime.faults import warn
@@ -150,7 +149,7 @@ class ProvMLLogger(VersionedLogger):
         """The run, opened on first use; on ranks that do not record, what takes every call."""
         if self.records_here:
             if (trainer := trainer_of_setup(sys._getframe(1))) is not None:  # noqa: SLF001
-                self._meet(trainer, joins=not introduces_itself(trainer))
+                self._meet(trainer)
             return self._opened()
         if current() is None:
             # The module's own prov4ml calls on this rank go nowhere, instead of waiting.
@@ -254,13 +253,19 @@ class ProvMLLogger(VersionedLogger):
         while values := run.record_metrics(values, context, step, epoch):
             run = self._opened()
 
-    def _meet(self, trainer: Any, *, joins: bool = True) -> None:
-        """Learn which Trainer works and, if the lineage joins it, hear of what it does then."""
+    def _meet(self, trainer: Any) -> None:
+        """Learn which Trainer works, and hear of what it does then."""
         self._trainers.follow(trainer)
         if context_of_stage(trainer) is not None:
             BUSY_RUNS.add(self._opened())
-        if self._lineage is not None and joins:
+        if self._lineage is not None:
             self._lineage.join(trainer)
+            self._lineage.story.listen(trainer)
+
+    @override
+    def _stay_with(self, trainer: Any) -> None:
+        if self._lineage is not None:
+            self._lineage.stay_with(trainer)
 
     def _part_from_inner(self, run: Run) -> None:
         """Go back to the Trainer within which another one has just ended."""

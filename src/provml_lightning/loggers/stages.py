@@ -15,7 +15,6 @@ __all__ = [
     "SANITY_CHECK",
     "context_of_name",
     "context_of_stage",
-    "has_run",
     "meaning_of",
     "split_epoch",
     "stage_and_epoch",
@@ -46,11 +45,6 @@ def context_of_stage(trainer: Any) -> str | None:
     """Return the context of what a Trainer does now; None where it does nothing."""
     stage = getattr(trainer.state, "stage", None)
     return None if stage is None else _STAGES.get(stage._value_)  # of an enum: .value is a call
-
-
-def has_run(trainer: Any) -> bool:
-    """Tell whether a Trainer works or has worked, if in processes that it started."""
-    return str(getattr(trainer.state.status, "value", "")) != "initializing"
 
 
 def stage_and_epoch(trainer: Any, told: int | None) -> tuple[str | None, int | None]:

@@ -1,9 +1,8 @@
-"""The Trainer that works now, and those within which it does."""
+"""The Trainer that works now, those within which it does, and how it is met."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -11,7 +10,7 @@ from provml_lightning.capture.callers import calls_of
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.loggers.stages import context_of_stage
 
-__all__ = ["Trainers", "is_trainer", "loggers_of_launch"]
+__all__ = ["Trainers", "is_trainer", "trainer_of_launch", "trainer_of_setup"]
 
 
 def is_trainer(value: Any) -> bool:
@@ -19,17 +18,34 @@ def is_trainer(value: Any) -> bool:
     return any(kind.__name__ == "Trainer" for kind in type(value).__mro__)
 
 
-def loggers_of_launch(frame: FrameType | None) -> Sequence[Any]:
-    """Return the loggers of the Trainer whose processes are being started; none where it is none's.
+def trainer_of_setup(caller: FrameType) -> Any:
+    """Return the Trainer that asks for a logger's experiment before it begins; None for others.
+
+    Args:
+        caller: Who reads ``experiment``.
+
+    Source:
+        Lightning 2.6 does so in ``_call_setup_hook(trainer)``, before hyperparameters and module
+        are logged; the argument is looked at, nothing is changed.
+    """
+    asks = caller.f_code.co_name == "_call_setup_hook"
+    return caller.f_locals.get("trainer") if asks else None
+
+
+def trainer_of_launch(frame: FrameType | None) -> Any:
+    """Return the Trainer whose processes are being started; None where it is none's.
 
     Source:
         Lightning 2.6 starts them in ``launch(function, trainer=trainer)`` of a launcher; the
         argument is looked at, nothing is changed.
     """
     for told in calls_of("launch", frame):
-        if is_trainer(told.get("trainer")):
-            return list(attribute(told["trainer"], "loggers") or ())
-    return ()
+        trainer, launcher = told.get("trainer"), told.get("self")
+        if is_trainer(trainer) and launcher is not None:
+            own = attribute(attribute(trainer, "strategy"), "launcher")
+            if own is launcher:
+                return trainer
+    return None
 
 
 class Trainers:

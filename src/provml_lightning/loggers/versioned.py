@@ -15,9 +15,10 @@ from typing import Any
 from lightning.pytorch.loggers import Logger
 from typing_extensions import override
 
+from provml_lightning.capture.foreign import attribute
 from provml_lightning.domain.settings import RunSettings
 from provml_lightning.loggers.recording import lightning_rank
-from provml_lightning.loggers.trainers import loggers_of_launch
+from provml_lightning.loggers.trainers import trainer_of_launch
 from provml_lightning.loggers.versions import promise_version, require_inside, version_of
 from provml_lightning.loggers.workers import shared_folder
 from provml_lightning.runtime.active import enclosing, enter
@@ -107,11 +108,17 @@ class VersionedLogger(Logger, ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs: the version is settled, nothing open goes along."""
         self._version, self._is_shared = self.version, True
+        if (trainer := trainer_of_launch(sys._getframe(1))) is not None:  # noqa: SLF001
+            self._stay_with(trainer)
         return {**self.__dict__, "_run": None, "_made_in": None}
 
-    def share(self) -> None:
+    def share(self, trainer: Any) -> None:
         """Have one run with a process that is about to be forked, whichever opens it."""
         self._version, self._is_shared, self._made_in = self.version, True, None
+        self._stay_with(trainer)
+
+    def _stay_with(self, trainer: Any) -> None:
+        """Prepare for a Trainer that has other processes train for it."""
 
     def _begin_apart(self) -> None:
         """Have a run of its own, in a process that the user forked before there was any."""
@@ -164,10 +171,11 @@ def _share_before_fork() -> None:
 
     Whoever else forks has trainings of their own in mind.
     """
-    for logger in loggers_of_launch(sys._getframe(1)):  # noqa: SLF001
+    trainer = trainer_of_launch(sys._getframe(1))  # noqa: SLF001
+    for logger in attribute(trainer, "loggers") or ():
         if isinstance(logger, VersionedLogger):
             with suppress(OSError):  # it cannot be listed: opening the run will say so
-                logger.share()
+                logger.share(trainer)
 
 
 if hasattr(os, "register_at_fork"):

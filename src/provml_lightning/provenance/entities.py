@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from provml_lightning.provenance.document import literal, timestamp
-from provml_lightning.provenance.history import histories
+from provml_lightning.provenance.history import content, histories
 from provml_lightning.provenance.scope import described, facts
 from provml_lightning.provenance.vocabulary import attribute, entity_id
 
@@ -18,8 +18,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Seen", "state_datasets", "state_parameters"]
 
-# When a data set was first used [ns], in which context, and its entity.
-Seen = tuple[int, str | None, str]
+
+class Seen(NamedTuple):
+    """A data set that was used.
+
+    Attributes:
+        time: When it was first used [ns].
+        context: In which context.
+        source: Who told of it; None for the user.
+        entity: Its entity.
+        times: All times at which it was told [ns].
+    """
+
+    time: int
+    context: str | None
+    source: str | None
+    entity: str
+    times: frozenset[int]
 
 
 def state_parameters(scope: Scope, parameters: Iterable[tuple[int, Parameter]]) -> None:
@@ -43,20 +58,22 @@ def state_parameters(scope: Scope, parameters: Iterable[tuple[int, Parameter]]) 
 def state_datasets(scope: Scope, datasets: Iterable[tuple[int, Dataset]]) -> list[Seen]:
     """State each data set as an entity that its context used; return them by time.
 
-    One whose numbers changed is a revision of the one before.
+    Other data under the same label are another data set, of which nothing says that it was made
+    from the one before; the same ones told again are the same entity.
     """
     seen: list[Seen] = []
     for history in histories(datasets, lambda told: (told.label, told.context, told.source)):
-        earlier: str | None = None
+        alike: dict[str, list[Dataset]] = {}
         for state in history.states:
-            entity = _state_dataset(scope, state[0], history)
-            for told in state:
+            alike.setdefault(content(state[0]), []).extend(state)
+        for records in alike.values():
+            first = records[0]
+            entity = _state_dataset(scope, first, history)
+            for told in records:
                 scope.used(entity, told.context, told.time, "input")
-            if earlier is not None:
-                scope.derived(entity, earlier, "prov:Revision")
-            earlier = entity
-            seen.append((min(told.time for told in state), state[0].context, entity))
-    return sorted(seen, key=lambda item: item[0])
+            times = frozenset(told.time for told in records)
+            seen.append(Seen(min(times), first.context, first.source, entity, times))
+    return sorted(seen, key=lambda one: one.time)
 
 
 def _state_parameter(scope: Scope, history: History[Parameter], number: int) -> str:

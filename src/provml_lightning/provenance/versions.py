@@ -32,12 +32,11 @@ def state_model_versions(
     seen: Sequence[Seen],
     used: Iterable[tuple[int, FileUsed]] = (),
 ) -> None:
-    """State each version, derived from the one of the same model before it.
+    """State each version, derived from what was told of it; else from the version before it.
 
-    The version before is the one that the training went on from, where it went back to one; weights
-    that began anew have none. The
-    first version after a training data set (or one of the version's own context) was first used is
-    derived from that too: the later ones are through it.
+    The version before is the one that the training went on from, where it went back to one; and
+    the first version after a training data set (or one of the version's own context) was first used
+    is derived from that too: the later ones are through it.
 
     Source:
         PROV-DM 5.2.1 (derivation).
@@ -46,27 +45,80 @@ def state_model_versions(
     found = histories(whole, lambda told: (*_names(told), told.version, told.source))
     made = [(state[0].time, history, state) for history in found for state in history.states]
     resumed = [(told.time, told) for _, told in used if told.context == _TRAINING]
-    latest: dict[_Model, str] = {}
-    files: dict[str, tuple[_Model, str]] = {}
-    fed: dict[_Model, set[str]] = {}
+    sources = _Sources(seen)
     for time, history, state in sorted(made, key=lambda moment: moment[0]):
         while resumed and resumed[0][0] <= time:
-            if (at := files.get(resumed.pop(0)[1].path)) is not None:
-                latest[at[0]] = at[1]
+            sources.go_back(resumed.pop(0)[1].path)
         version = state[0]
         entity = _state_version(scope, state, history)
         model = history.rank, version.name
-        if version.is_fresh:
-            latest.pop(model, None)
-            fed.pop(model, None)
         if not version.is_input:
-            data = list(_data(version.context, time, seen, fed.setdefault(model, set())))
-            for source in [*filter(None, [latest.get(model)]), *data]:
+            for source in sources.of(model, version, entity):
                 scope.derived(entity, source)
-        latest[model] = entity
+        sources.take(model, version, entity)
+
+
+class _Sources:
+    """What versions are derived from, by what was stated before them."""
+
+    def __init__(self, seen: Sequence[Seen]) -> None:
+        self._seen = seen
+        self._latest: dict[_Model, str] = {}
+        self._data = {one.entity for one in seen}
+        self._of_trainers = {one.entity for one in seen if one.source is not None}
+        self._known = {time: one.entity for one in seen for time in one.times}
+        self._files: dict[str, tuple[_Model, str]] = {}
+        self._fed: dict[_Model, set[str]] = {}
+        self._data_in: dict[str, set[str]] = {}
+        self._told_for: dict[str, set[_Model]] = {}
+
+    def go_back(self, path: str) -> None:
+        """Take the version of a file as the newest of its model."""
+        if (at := self._files.get(path)) is not None:
+            self._latest[at[0]] = at[1]
+
+    def take(self, model: _Model, version: ModelVersion, entity: str) -> None:
+        """Take a version as the newest of its model."""
+        self._latest[model] = self._known[version.time] = entity
         file = version.stored or version.original
         if file is not None:
-            files[file.path] = model, entity
+            self._files[file.path] = model, entity
+
+    def of(self, model: _Model, version: ModelVersion, entity: str) -> Iterator[str]:
+        """Yield what a version is derived from: a version, and data sets that fed none before."""
+        fed = self._fed.setdefault(model, set())
+        before, data = self._told(version)
+        if version.derived is None and model in self._latest:
+            before = [self._latest[model]]
+        known = set().union(*(self._data_in.get(one, ()) for one in before))
+        data = [one for one in data if one not in known]
+        for one in data:
+            self._told_for.setdefault(one, set()).add(model)
+        others = {one for one, models in self._told_for.items() if model not in models}
+        if version.derived is not None:
+            others |= self._of_trainers
+        fed.update(data)
+        if version.is_trained:
+            data += self._fed_by(version, fed, but=others)
+        self._data_in[entity] = known.union(data)
+        yield from (*before, *data)
+
+    def _told(self, version: ModelVersion) -> tuple[list[str], list[str]]:
+        """Return the versions and the data sets that a version is said to be derived from."""
+        times = version.derived or ()
+        found = list(dict.fromkeys(self._known[time] for time in times if time in self._known))
+        versions = [one for one in found if one not in self._data]
+        return versions, [one for one in found if one in self._data]
+
+    def _fed_by(self, version: ModelVersion, fed: set[str], *, but: set[str]) -> Iterator[str]:
+        """Yield the data sets that fed a model up to a version, each once, but for some."""
+        for one in self._seen:
+            if one.time > version.time:
+                return
+            feeds = one.context is not None and one.context in {version.context, _TRAINING}
+            if feeds and one.entity not in fed and one.entity not in but:
+                fed.add(one.entity)
+                yield one.entity
 
 
 def _whole(versions: Iterable[tuple[int, ModelVersion]]) -> list[tuple[int, ModelVersion]]:
@@ -116,13 +168,3 @@ def _state_version(scope: Scope, state: list[ModelVersion], history: History[Mod
 
 def _names(version: ModelVersion) -> tuple[str | None, ...]:
     return version.name, version.context, "input" if version.is_input else "output"
-
-
-def _data(context: str | None, time: int, seen: Sequence[Seen], fed: set[str]) -> Iterator[str]:
-    """Return the data sets that fed a model up to a time, each of them once."""
-    for first, where, entity in seen:
-        if first > time:
-            return
-        if where is not None and where in {context, _TRAINING} and entity not in fed:
-            fed.add(entity)
-            yield entity

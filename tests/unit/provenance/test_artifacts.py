@@ -149,6 +149,33 @@ def test_each_version_is_derived_from_the_one_before(states: States) -> None:
     ]
 
 
+def test_a_version_whose_origins_are_told_comes_from_these_alone(states: States) -> None:
+    def data(seconds: float, label: str, source: str | None = "lightning") -> Dataset:
+        return Dataset(time=at(seconds), label=label, context="Training", source=source)
+
+    stated = states(
+        data(0.1, "one"),
+        data(0.2, "two"),
+        version(1, 0, derived=[at(0.1)]),
+        version(2, 1, derived=[], is_trained=False),
+        data(2.5, "by hand", None),
+        version(3, 2, derived=[at(1), at(0.2)]),
+        version(4, 3),
+        version(5, 4, derived=[at(2)], is_trained=False),
+        version(6, 5, derived=[at(99)]),
+    )
+    numbers = {f"version/Training/net/{number}": number for number in range(6)}
+    told = [(numbers[made], numbers.get(source, source)) for made, source in derivations(stated)]
+    assert told == [
+        (0, "dataset/Training/one/lightning"),
+        (2, 0),
+        (2, "dataset/Training/two/lightning"),
+        (2, "dataset/Training/by%20hand"),
+        (3, 2),
+        (4, 1),
+    ]
+
+
 def test_versions_without_a_number_are_counted_on(states: States) -> None:
     stated = states(version(1), version(2), version(3, 7), version(4))
     assert [one["provml:version"] for one in stated.entities.values()] == [0, 1, 7, 8]

@@ -118,11 +118,18 @@ def test_a_data_set_is_used_as_often_as_it_was_told(states: States) -> None:
     ]
 
 
-def test_a_data_set_that_changed_is_a_revision(states: States) -> None:
+def test_other_data_under_one_label_are_a_data_set_of_their_own(states: States) -> None:
     told = [
-        Dataset(time=at(size), label="d", attributes={"total_samples": size}) for size in (1, 2)
+        Dataset(time=at(second), label="d", attributes={"total_samples": size})
+        for second, size in ((1, 10), (2, 20), (3, 10))
     ]
     stated = states(*told)
-    assert stated.relations("wasDerivedFrom", "generatedEntity", "usedEntity", "type") == [
-        ("dataset/~~/d~2", "dataset/~~/d", REVISION)
+    sizes = {key: one["provml:total_samples"] for key, one in stated.entities.items()}
+    assert sizes == {"dataset/~~/d": 10, "dataset/~~/d~2": 20}
+    assert stated.relations("wasDerivedFrom", "generatedEntity") == []
+    used = stated.relations("used", "entity", "time")
+    assert sorted((one[0], one[1][17:19]) for one in used) == [
+        ("dataset/~~/d", "06"),
+        ("dataset/~~/d", "08"),
+        ("dataset/~~/d~2", "07"),
     ]

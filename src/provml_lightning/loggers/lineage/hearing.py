@@ -12,12 +12,17 @@ from typing_extensions import override
 
 from provml_lightning.capture.callers import calls_of
 from provml_lightning.capture.foreign import attribute
+from provml_lightning.loggers.lineage.endings import Endings
 from provml_lightning.loggers.trainers import is_trainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from concurrent.futures import Future
 
 __all__ = ["Listener", "ListeningIO", "listen"]
+
+_EAR = "_provml_ear"
+_LOOPS = ("predict_loop", "test_loop", "validate_loop", "fit_loop")
 
 
 class Listener(Callback):
@@ -27,8 +32,14 @@ class Listener(Callback):
         """Learn that a Trainer saves; its ``save_checkpoint`` is under way."""
         raise NotImplementedError
 
-    def hear_end_of_save(self, trainer: Any, *, failed: bool) -> None:
-        """Learn that it has saved, or could not; its ``save_checkpoint`` is still under way."""
+    def hear_end_of_save(self, trainer: Any, *, failed: bool, later: Future[bool] | None) -> None:
+        """Learn that it has saved, or could not; its ``save_checkpoint`` is still under way.
+
+        Args:
+            trainer: The Trainer.
+            failed: Whether it raised.
+            later: Whether a thread that writes has failed, once it has ended.
+        """
         raise NotImplementedError
 
 
@@ -41,6 +52,7 @@ class ListeningIO(CheckpointIO):
 
     def __init__(self, inner: Any) -> None:
         object.__setattr__(self, "_provml_inner", inner)
+        object.__setattr__(self, "_provml_endings", Endings(inner))
 
     @property  # type: ignore[misc]
     @override
@@ -71,14 +83,23 @@ class ListeningIO(CheckpointIO):
 
     @override
     def save_checkpoint(self, *args: Any, **options: Any) -> Any:
-        _hear_of_weights()
+        trainer, _ = _saving()
+        if not _has_ear(trainer):  # its loop was taken away
+            _hear_of_weights()
+        self._provml_endings.begin()
         try:
             answer = self._provml_inner.save_checkpoint(*args, **options)
         except BaseException:
-            _hear_of_end(failed=True)
+            self._hear_of_end(failed=True)
             raise
-        _hear_of_end(failed=False)
+        self._hear_of_end(failed=False)
         return answer
+
+    def _hear_of_end(self, *, failed: bool) -> None:
+        later = self._provml_endings.next()
+        trainer, _ = _saving()
+        for one in _listeners(trainer):
+            one.hear_end_of_save(trainer, failed=failed, later=later)
 
     @override
     def load_checkpoint(self, *args: Any, **options: Any) -> Any:
@@ -94,50 +115,68 @@ class ListeningIO(CheckpointIO):
 
 
 class _Ear:
-    """Hears when a module is asked for its weights; a copy or pickle of the module has none."""
+    """A loop without steps: a Trainer asks its loops for their state whenever it saves.
 
-    def __call__(self, *_: Any) -> None:
-        _hear_of_weights()
+    It has no state, so that no checkpoint holds anything of it.
+
+    Args:
+        kind: What the Trainer takes for a loop; pytorch_lightning has a class of its own.
+    """
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    @property  # type: ignore[misc]
+    @override
+    def __class__(self) -> Any:
+        return self._kind
 
     @override
     def __reduce__(self) -> Any:
-        # The copy must load where this package is not. What takes this one's place there is the
-        # class ``slice``: torch calls it with three arguments, and nothing comes of it.
-        return type, (slice(None),)
+        return _Ear, (self._kind,)
+
+    def state_dict(self, *_: Any, **__: Any) -> None:
+        """Let the listeners hear of a save of weights alone; Lightning tells them of others."""
+        _hear_of_weights()
+
+    def load_state_dict(self, *_: Any, **__: Any) -> None:
+        """Take nothing from a checkpoint."""
 
 
-def listen(trainer: Any, module: Any = None) -> None:
-    """Let the listeners among a Trainer's callbacks hear of its saves.
+def listen(trainer: Any) -> None:
+    """Let the listeners among a Trainer's callbacks hear of its saves, and of how they end.
 
     Strategies whose ranks write their own parts (FSDP, DeepSpeed, ModelParallel) pass by the
-    ``CheckpointIO``; there the module is heard when it is asked for its weights.
+    ``CheckpointIO``: there nobody hears of an end.
 
-    Args:
-        trainer: The Trainer.
-        module: Its module, once it has one.
+    Source:
+        Lightning 2.6 calls ``state_dict`` of each of its loops for every checkpoint, before it is
+        written; and so does each loop of those among its attributes.
     """
-    strategy = trainer.strategy
-    writes_itself = type(strategy).save_checkpoint.__qualname__ != "Strategy.save_checkpoint"
-    if module is not None and writes_itself:
-        hooks = attribute(module, "_state_dict_pre_hooks") or {}  # of torch 2.13
-        if not any(isinstance(one, _Ear) for one in hooks.values()):
-            module.register_state_dict_pre_hook(_Ear())
-    if type(strategy.checkpoint_io) is not ListeningIO:
-        strategy.checkpoint_io = ListeningIO(strategy.checkpoint_io)
+    if not _has_ear(trainer):
+        loops = [getattr(trainer, name) for name in _LOOPS]
+        loop = next((one for one in loops if _asks_its_own(one)), loops[0])
+        kinds = [kind for kind in type(loop).__mro__ if kind.__name__ == "_Loop"]
+        # Replaced and not changed: the Trainer may be on its way into a pickle just now.
+        loop.__dict__ = {**loop.__dict__, _EAR: _Ear(*kinds)}
+    if type(trainer.strategy.checkpoint_io) is not ListeningIO:
+        trainer.strategy.checkpoint_io = ListeningIO(trainer.strategy.checkpoint_io)
+
+
+def _asks_its_own(loop: Any) -> bool:
+    return bool(type(loop).state_dict.__qualname__ == "_Loop.state_dict")
+
+
+def _has_ear(trainer: Any) -> bool:
+    loops = (attribute(trainer, name) for name in _LOOPS)
+    return any(type(attribute(loop, _EAR)) is _Ear for loop in loops)
 
 
 def _hear_of_weights() -> None:
-    """Let the listeners hear of a save of weights alone; of others Lightning tells them itself."""
     trainer, weights_only = _saving()
     if weights_only is not None and weights_only is not False:
         for one in _listeners(trainer):
             one.hear_save(trainer)
-
-
-def _hear_of_end(*, failed: bool) -> None:
-    trainer, _ = _saving()
-    for one in _listeners(trainer):
-        one.hear_end_of_save(trainer, failed=failed)
 
 
 def _listeners(trainer: Any) -> Iterator[Listener]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from provml_lightning.domain.records import Continued
 from provml_lightning.errors import MalformedDocumentError, ProvMLError
 from provml_lightning.provenance.statement import state
 from provml_lightning.storage.contents import is_settled, read_contents
@@ -30,6 +31,17 @@ class Origin:
     run: str
     name: str
     file: str | None
+
+    def continued(self, time: int, path: str) -> Continued:
+        """Return the record of a run that went on from it at a time [ns], with a file at a path."""
+        return Continued(
+            time=time,
+            path=path,
+            namespace=self.namespace,
+            run=self.run,
+            name=self.name,
+            file=self.file,
+        )
 
 
 def origin_of(path: Path, own: Path) -> Origin | None:

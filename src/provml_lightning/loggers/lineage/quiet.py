@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from threading import RLock
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from provml_lightning.errors import ProvMLError, RecordError
@@ -12,6 +13,8 @@ __all__ = ["quiet"]
 
 
 class _Excusing(Protocol):
+    lock: RLock
+
     def excuse(self, name: str, error: ProvMLError) -> None: ...
 
 
@@ -22,7 +25,7 @@ T = TypeVar("T", bound=_Excusing)
 def quiet(
     tell: Callable[Concatenate[T, P], None],
 ) -> Callable[Concatenate[T, P], None]:
-    """Let a fault be a note in the document: the training is worth more.
+    """Let a fault be a note in the document: the training is worth more. One tells at a time.
 
     A run that is strict raises it, as it was asked to.
     """
@@ -30,7 +33,8 @@ def quiet(
     @wraps(tell)
     def guarded(self: T, /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            tell(self, *args, **kwargs)
+            with self.lock:
+                tell(self, *args, **kwargs)
         except ProvMLError as error:
             self.excuse(tell.__name__, error)
         except Exception as error:  # noqa: BLE001  foreign objects raise anything

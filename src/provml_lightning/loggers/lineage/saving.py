@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+import weakref
 from collections.abc import Mapping
-from concurrent.futures import Executor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from provml_lightning.capture.remote_files import local_path
 from provml_lightning.domain.context import Context
 from provml_lightning.domain.files import StoredFile
 from provml_lightning.domain.records import ModelVersion
+from provml_lightning.loggers.lineage.endings import writers_of
 from provml_lightning.loggers.lineage.places import Place, is_remote
 from provml_lightning.loggers.stages import context_of_stage
 
@@ -29,27 +29,26 @@ __all__ = [
     "announced",
     "best_and_last",
     "context_of_save",
-    "path_of_call",
     "paths_of",
+    "paths_of_call",
     "scores_of",
-    "wait_for_writer",
     "writes_later",
 ]
 
 SOURCE = "lightning"
-_LONGEST_WAIT = 10.0  # for a thread that writes [s]
 
 
 @dataclass(frozen=True, slots=True)
 class Saving:
     """A checkpoint that is about to be written, or was just now.
 
-    ``path`` is as the Trainer was told it; ``time`` is UTC [ns].
+    ``path`` is as the Trainer was told it; ``time`` is UTC [ns]; ``module`` has the weights.
     """
 
     path: str
     time: int
     model: str
+    module: weakref.ref[Any]
     context: str | None
     step: int | None
     attributes: Mapping[str, Plain] = field(default_factory=dict)
@@ -75,10 +74,12 @@ class Saving:
 
 def announced(trainer: Any, path: str) -> Saving:
     """Return the checkpoint that a Trainer saves now, or reads, at a path."""
+    module = trainer.lightning_module
     return Saving(
         path=path,
         time=time.time_ns(),
-        model=type(trainer.lightning_module).__name__,
+        model=type(module).__name__,
+        module=weakref.ref(module),
         context=context_of_save(trainer),
         step=trainer.global_step,
         attributes={"epoch": trainer.current_epoch},
@@ -129,35 +130,28 @@ def context_of_save(trainer: Any) -> str | None:
 
 def writes_later(trainer: Any) -> bool:
     """Tell whether a Trainer's checkpoints are written by a thread, one after the other."""
-    kinds = attribute(attribute(trainer, "strategy"), "checkpoint_io").__class__.__mro__
-    return any("Async" in kind.__name__ for kind in kinds)
+    writers = writers_of(attribute(attribute(trainer, "strategy"), "checkpoint_io"))
+    return any("Async" in kind.__name__ for one in writers for kind in one.__class__.__mro__)
 
 
-def wait_for_writer(trainer: Any) -> None:
-    """Wait some seconds for the thread that writes a Trainer's checkpoints, where there is one.
+def paths_of_call(trainer: Any) -> list[str]:
+    """Return where the ``Trainer.save_checkpoint`` saves that this call comes from.
 
-    Source:
-        The executor of Lightning 2.6's ``AsyncCheckpointIO`` does one thing after the other, so
-        what it is asked last is done last.
-    """
-    writer = attribute(attribute(attribute(trainer, "strategy"), "checkpoint_io"), "_executor")
-    if isinstance(writer, Executor):
-        with suppress(RuntimeError, TimeoutError):  # it was shut down, or the disk is slow
-            writer.submit(int).result(_LONGEST_WAIT)
-
-
-def path_of_call(trainer: Any) -> str | None:
-    """Return where the ``Trainer.save_checkpoint`` saves that this call comes from; else None.
+    Several, the first first, where a Trainer of the user's has a ``save_checkpoint`` of its own
+    that calls Lightning's with another path, and may move the file then.
 
     Source:
         No hook of Lightning 2.6 is given the path: ``on_save_checkpoint`` comes from within
         ``save_checkpoint(filepath, ...)``, before the file is written. The caller's arguments are
         looked at, nothing is changed.
     """
+    found: list[str] = []
     for told in calls_of("save_checkpoint", sys._getframe(1)):  # noqa: SLF001
         if told.get("self") is trainer and told.get("filepath") is not None:
-            return _settled(str(told["filepath"]))
-    return None
+            found.append(_settled(str(told["filepath"])))
+        elif found:
+            break
+    return list(dict.fromkeys(found))
 
 
 def _settled(path: str) -> str:

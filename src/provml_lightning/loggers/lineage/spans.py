@@ -42,8 +42,21 @@ class Spans:
         self._ends = {context: end for context, end in self._ends.items() if end is None}
 
 
-class SpansOf(weakref.WeakKeyDictionary[Any, Spans]):
+class SpansOf:
     """Those of each Trainer, for one may work within another; none of them is kept alive."""
 
-    def __missing__(self, trainer: Any) -> Spans:
-        return self.setdefault(trainer, Spans())
+    def __init__(self) -> None:
+        self._all: weakref.WeakKeyDictionary[Any, Spans] = weakref.WeakKeyDictionary()
+
+    def begin(self, trainer: Any) -> None:
+        """Take a Trainer as one that begins anew."""
+        self._all[trainer] = Spans()
+
+    def of(self, trainer: Any) -> Spans:
+        """Return those of a Trainer; one that never began has none."""
+        return self._all.setdefault(trainer, Spans())
+
+    def tell(self, run: Run) -> None:
+        """Tell a run the ends of all, each once."""
+        for spans in list(self._all.values()):
+            spans.tell(run)

@@ -76,20 +76,20 @@ def tell_epoch(run: Run, trainer: Any, context: str, took: float) -> None:
     )
 
 
-def tell_data(run: Run, trainer: Any, context: str) -> None:
-    """Tell the data sets that a Trainer reads in a context."""
+def tell_data(run: Run, trainer: Any, context: str) -> list[int]:
+    """Tell the data sets that a Trainer reads in a context; return when each was told [ns]."""
+    told: list[int] = []
     module = trainer.datamodule
     more = {} if module is None else {"data_module": class_name(module)}
     for label, loader in loaders_of(trainer, context).items():
+        described = {**described_dataset(loader), **more}
+        told.append(max(time.time_ns(), told[-1] + 1 if told else 0))
         run.record(
             Dataset(
-                time=time.time_ns(),
-                label=label,
-                context=context,
-                source=SOURCE,
-                attributes={**described_dataset(loader), **more},
+                time=told[-1], label=label, context=context, source=SOURCE, attributes=described
             )
         )
+    return told
 
 
 class Models:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from typing import Any
 
 from typing_extensions import override
@@ -21,8 +22,8 @@ _TESTING = Context.TESTING.value
 class Lineage(Listener):
     """Tells a story as it happens; it has no state of its own in checkpoints.
 
-    The logger puts it among the Trainer's callbacks when the Trainer first speaks to it, if it is
-    not there since the Trainer was made (:mod:`provml_lightning.entry`).
+    The logger puts it among the Trainer's callbacks when the Trainer first speaks to it, or has
+    others train.
 
     Attributes:
         story: What is told, and to which run.
@@ -48,7 +49,7 @@ class Lineage(Listener):
         self.story = story
 
     def join(self, trainer: Any) -> None:
-        """Take a place among a Trainer's callbacks: the first that hears of a stage.
+        """Take a place among a Trainer's callbacks: the first that hears of a stage, or of a save.
 
         Only those that search for settings stay before it, as Lightning wants them. The list is
         replaced and not changed: somebody may be going through it just now.
@@ -60,6 +61,13 @@ class Lineage(Listener):
         if wanted != trainer.callbacks:
             trainer.callbacks = wanted
 
+    def stay_with(self, trainer: Any) -> None:
+        """Hear of what a Trainer saves in this process, while others train for it."""
+        known = attribute(trainer, "callbacks")
+        if isinstance(known, list) and self not in known and self._is_wanted(trainer):
+            self.join(trainer)
+            self.story.lend(trainer)
+
     @override
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Leave a Trainer that was given another's callbacks, or whose logger was taken away; if it
@@ -67,6 +75,10 @@ class Lineage(Listener):
         """
         if not (self.story.is_of(trainer) and self._is_wanted(trainer)):
             trainer.callbacks = [one for one in trainer.callbacks if one is not self]
+
+    @override
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        self.story.begin_fit(trainer)
 
     @override
     def on_sanity_check_start(self, trainer: Any, pl_module: Any) -> None:
@@ -151,9 +163,9 @@ class Lineage(Listener):
             self.story.saving(trainer)
 
     @override
-    def hear_end_of_save(self, trainer: Any, *, failed: bool) -> None:
+    def hear_end_of_save(self, trainer: Any, *, failed: bool, later: Future[bool] | None) -> None:
         if self._is_wanted(trainer):
-            self.story.ended_saving(trainer, failed=failed)
+            self.story.ended_saving(trainer, failed=failed, later=later)
 
     @override
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
@@ -168,7 +180,8 @@ class Lineage(Listener):
 
         A forked rank has what its parent knew: without the second it would tell the story too.
         """
-        ours = [one for one in trainer.loggers if attribute(one, "lineage_callback") is self]
+        loggers = attribute(trainer, "loggers") or ()
+        ours = [one for one in loggers if attribute(one, "lineage_callback") is self]
         return any(attribute(one, "records_here") for one in ours)
 
 
