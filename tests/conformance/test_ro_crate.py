@@ -228,6 +228,31 @@ def test_a_run_at_a_known_commit_has_that_for_its_instrument(
     assert issues(run.directory) == PUBLISHING
 
 
+@pytest.mark.parametrize("commits", [("0f" * 20,), ("0f" * 20, "1e" * 20)])
+def test_the_commit_that_a_run_found_by_itself_is_its_instrument_unless_there_were_several(
+    commits: tuple[str, ...],
+    tmp_path: Path,
+    issues: Callable[[Path], Issues],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for commit in commits:
+        told = {"git_commit": commit, "git_dirty": True, "git_remote": "https://example.org/a/net"}
+        monkeypatch.setattr("provml_lightning.runtime.opening.commit_facts", lambda told=told: told)
+        with prov4ml.start_run("net", provenance_save_dir=tmp_path, use_run_id=0):
+            prov4ml.log_metric("loss", 0.5, "Training", 0)
+
+    write_crate(tmp_path / "net_0")
+
+    graph = graph_of(tmp_path / "net_0")
+    instrument = graph[graph["#run"]["instrument"]["@id"]]
+    found = instrument.get("codeRepository"), instrument.get("version")
+    assert found == (
+        ("https://example.org/a/net", commits[0]) if len(commits) == 1 else (None, None)
+    )
+    assert ("with changes" in instrument.get("description", "")) == (len(commits) == 1)
+    assert issues(tmp_path / "net_0") == PUBLISHING
+
+
 def test_inputs_results_and_values_are_what_was_recorded(tmp_path: Path) -> None:
     run = start(tmp_path)
     fill(run)

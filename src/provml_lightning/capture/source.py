@@ -19,7 +19,7 @@ from provml_lightning.domain.redaction import redact
 if TYPE_CHECKING:
     from provml_lightning.domain.values import Plain
 
-__all__ = ["git_diff", "git_facts", "project_sources"]
+__all__ = ["code_folder", "git_diff", "git_facts", "project_sources"]
 
 _TIMEOUT = 2.0  # seconds
 _LONGEST = 1 << 20  # bytes
@@ -43,6 +43,26 @@ _ELSEWHERE = frozenset(
     {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}
     | {"GIT_PREFIX", "GIT_NAMESPACE", "GIT_EXTERNAL_DIFF", "GIT_TRACE"}
 )
+
+
+def code_folder() -> Path:
+    """Return the folder of the script that runs.
+
+    Where there is none, as in a notebook, or it is an installed one, as torchrun is, the working
+    directory.
+
+    Raises:
+        FileNotFoundError: The working directory was removed.
+    """
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    if file is None:
+        return Path.cwd()
+    folder = Path(file).resolve().parent
+    installed = {*_installed_folders(), Path(sysconfig.get_path("scripts")).resolve()}
+    is_installed = bool(_INSTALLED.intersection(folder.parts)) or any(
+        folder.is_relative_to(one) for one in installed
+    )
+    return Path.cwd() if is_installed else folder
 
 
 def git_facts(start: Path) -> dict[str, Plain] | None:
@@ -175,13 +195,18 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _foreign_folders(top: Path) -> list[Path]:
+def _installed_folders() -> set[Path]:
     paths = sysconfig.get_paths()
     named = [paths[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
-    folders = {Path(folder).resolve() for folder in [*named, *site.getsitepackages()]}
+    return {Path(folder).resolve() for folder in [*named, *site.getsitepackages()]}
+
+
+def _foreign_folders(top: Path) -> list[Path]:
     # A folder of libraries above the script holds the script too: then none of it is the user's.
     return [
-        folder for folder in folders if folder.is_relative_to(top) or top.is_relative_to(folder)
+        folder
+        for folder in _installed_folders()
+        if folder.is_relative_to(top) or top.is_relative_to(folder)
     ]
 
 

@@ -54,6 +54,7 @@ def _lines(overview: RunOverview, *, everything: bool) -> list[tuple[str, Any]]:
         ("user", _joined(" on ", overview.user, overview.host)),
         ("ranks", _ranks(overview.ranks)),
         ("command", overview.command),
+        ("code", overview.code),
         (
             "library",
             _joined(", ", overview.library, overview.python and f"Python {overview.python}"),

@@ -16,7 +16,7 @@ from provml_lightning.exporters.statements import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from provml_lightning.exporters.source import RecordedRun
 
@@ -42,7 +42,7 @@ class Account:
         used: Keys of the entities that went in, in order.
         made: Keys of those that came out, in order.
         elements: All elements by key.
-        code: The entities that are the code that ran.
+        code: What is said of the code that ran: what the user kept of it, then the run's commit.
         copies: Keys of copies inside the run by the key of what they are copies of.
     """
 
@@ -56,7 +56,7 @@ class Account:
     used: tuple[str, ...]
     made: tuple[str, ...]
     elements: Mapping[str, Element]
-    code: tuple[Element, ...]
+    code: tuple[Mapping[str, str], ...]
     copies: Mapping[str, str]
 
 
@@ -78,7 +78,7 @@ def give_account(run: RecordedRun) -> Account:
         used=_ends(statements, "used", lambda one: one.target),
         made=_ends(statements, "wasGeneratedBy", lambda one: one.source),
         elements=elements,
-        code=tuple(one for one in elements.values() if _is_code(one)),
+        code=(*(facts_of(one) for one in elements.values() if _is_code(one)), *_commit(own)),
         copies=_copies(statements),
     )
 
@@ -114,6 +114,15 @@ def path_of(element: Element) -> str | None:
 
 def _is_code(element: Element) -> bool:
     return "SourceCode" in element.types or value_of(element, "commit") is not None
+
+
+def _commit(run: Element | None) -> Iterator[Mapping[str, str]]:
+    """Yield what a run says of its own code, unless its processes had several commits."""
+    git = "git_"
+    told = {local_part(name): value for name, value in (run.attributes if run else {}).items()}
+    if f"{git}commit" in told and not isinstance(told[f"{git}commit"], list):
+        found = {name: literal_text(told[name]) for name in told if name.startswith(git)}
+        yield {name.removeprefix(git): value for name, value in found.items()}
 
 
 def _ends(statements: Statements, kind: str, end: Any) -> tuple[str, ...]:

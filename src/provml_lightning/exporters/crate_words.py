@@ -99,7 +99,7 @@ def instrument_facts(account: Account) -> tuple[str, dict[str, Any]]:
     """
     version = account.facts.get("python_version", "unknown")
     platform = f"{account.facts.get('python_implementation', 'Python')} {version}"
-    for code in map(facts_of, account.code):
+    for code in account.code:
         address = _web_address(code.get("remote", ""))
         if address and "commit" in code:
             where = f"{address}/tree/{code['commit']}"

@@ -32,6 +32,7 @@ __all__ = ["state_run"]
 
 # PROV-ML (ProvLake) calls these contexts learning stages.
 _STAGES = frozenset({"Training", "Validation", "Testing"})
+_OF_A_PROCESS = ("command_line", "git_commit", "git_branch", "git_dirty", "git_remote")
 
 
 def state_run(scope: Scope, contents: RunContents, opened: Opened | None) -> None:
@@ -112,21 +113,23 @@ def _facts(contents: RunContents, opened: Opened | None) -> dict[str, Any]:
         **final_values(contents),
         **run_costs(contents),
     }
-    stated = facts(own) | facts(told) | _commands(contents) | facts(own)
+    stated = facts(own) | facts(told) | _of_each_process(contents) | facts(own)
     if opened is not None and opened.parent is not None:
         stated[attribute("parent_run")] = iri(opened.parent)
     return stated | _notes(contents)
 
 
-def _commands(contents: RunContents) -> dict[str, Any]:
-    """Return the command lines of the processes that wrote one after the other, where several."""
+def _of_each_process(contents: RunContents) -> dict[str, Any]:
+    """Return how the processes that wrote one after the other were started, where otherwise."""
     told = [(rank, one) for rank, one in contents.records if isinstance(one, Opened)]
     first = min((rank for rank, _ in told), default=0)
-    lines = [one.attributes.get("command_line") for rank, one in told if rank == first]
-    several = dict.fromkeys(str(line) for line in lines if line is not None)
-    if len(several) < 2:  # noqa: PLR2004  it is among the run's attributes
-        return {}
-    return {attribute("command_line"): [literal(line) for line in several]}
+    found: dict[str, Any] = {}
+    for name in _OF_A_PROCESS:
+        values = [one.attributes.get(name) for rank, one in told if rank == first]
+        several = list(dict.fromkeys(value for value in values if value is not None))
+        if len(several) > 1:  # a single one is among the run's attributes
+            found[attribute(name)] = [literal(value) for value in several]
+    return found
 
 
 def _failures(contents: RunContents) -> Iterator[str]:

@@ -43,6 +43,7 @@ class RunOverview:
 
     Attributes:
         library: Who recorded it, and which version.
+        code: Commit, branch and repository of the code that ran.
         ranks: Global ranks of the processes that wrote [1].
         error: Type and message of the exception that ended it.
         continues: Names of the runs that it went on from.
@@ -59,6 +60,7 @@ class RunOverview:
     library: str | None
     python: str | None
     command: str | None
+    code: str | None
     error: str | None
     continues: tuple[str, ...]
     notes: tuple[str, ...]
@@ -97,6 +99,7 @@ def read_overview(source: dict[str, Any] | str | Path) -> RunOverview:
         library=_library(told),
         python=(text_of(told.get("python_version")) or "").partition(" ")[0] or None,
         command=_commands(told),
+        code=_code(told),
         error=_error(told),
         continues=tuple(_continues(document, runs)),
         notes=tuple(texts_of(told.get("note"))),
@@ -117,6 +120,19 @@ def _commands(told: Mapping[str, Any]) -> str | None:
     """Return how the run was started; each process that went on with it has its own."""
     lines = texts_of(told.get("command_line") or told.get("execution_command"))
     return ", then ".join(lines) or None
+
+
+def _code(told: Mapping[str, Any]) -> str | None:
+    """Return the commits of the code that ran, and whether it was changed since."""
+    commits = ", then ".join(texts_of(told.get("git_commit")))
+    if not commits:
+        return None
+    branch = " and ".join(texts_of(told.get("git_branch")))
+    is_dirty = "True" in texts_of(told.get("git_dirty"))
+    state = "with changes that are not committed" if is_dirty else None
+    where = " and ".join(texts_of(told.get("git_remote")))
+    about = ", ".join(filter(None, (branch and f"on {branch}", state, where)))
+    return f"{commits} ({about})" if about else commits
 
 
 def _user(document: Document, told: Mapping[str, Any]) -> str | None:

@@ -9,13 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.__about__ import __title__, __version__
-from provml_lightning.capture.artifacts import describe_file
-from provml_lightning.capture.environment import (
-    environment_facts,
-    installed_packages,
-    requirements_text,
-)
-from provml_lightning.domain.records import Artifact, Opened, Status
+from provml_lightning.capture.environment import environment_facts
+from provml_lightning.domain.records import Opened, Status
 from provml_lightning.errors import ConfigurationError, StorageError
 from provml_lightning.provenance.vocabulary import require_iri, run_iri
 from provml_lightning.runtime.collecting import unify
@@ -30,8 +25,9 @@ from provml_lightning.runtime.rendezvous import find_note, leave_note, note_path
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.silent import SilentRun
 from provml_lightning.runtime.snapshot import write_first_index
+from provml_lightning.runtime.surroundings import commit_facts, record_packages
 from provml_lightning.storage.formats import open_format
-from provml_lightning.storage.index import read_index, write_whole
+from provml_lightning.storage.index import read_index
 from provml_lightning.storage.layout import RunLayout, attach, reserve, run_folder
 
 if TYPE_CHECKING:
@@ -110,6 +106,9 @@ def open_at(
     """
     _refuse_links(layout)
     known = read_index(layout.index)
+    if ranks is None:
+        ranks = range(world_size() if settings.collect_all_processes else 1)
+    code = commit_facts() if rank == min(ranks) else {}
     opened = Opened(
         time=time.time_ns(),
         experiment=known.experiment if known else settings.experiment_name,
@@ -118,18 +117,16 @@ def open_at(
         user=(facts := environment_facts()).pop("user", "unknown"),  # type: ignore[arg-type]
         namespace=settings.prov_user_namespace,
         parent=run_iri(parent.opened) if isinstance(parent, Run) else None,
-        attributes={**facts, **_about(layout, settings, rank)},
+        attributes={**facts, **code, **_about(layout, settings, rank)},
     )
     waiting = settings.save_after_n_logs
-    if ranks is None:
-        ranks = range(world_size() if settings.collect_all_processes else 1)
     run = Run(layout, opened, rank=rank, ranks=ranks, waiting=waiting, strict=settings.strict)
     if settings.unify_experiments:
         run.finishers.append(lambda: unify(run.directory))
     try:
         if run.compiles:
             write_first_index(layout, opened, _kept(settings))
-            _record_packages(run)
+            record_packages(run)
     except StorageError as error:
         with suppress(StorageError):
             run.close(Status.FAILED, error)
@@ -266,24 +263,3 @@ def _kept(settings: RunSettings) -> dict[str, Any]:
         "csv_separator": settings.csv_separator,
         "use_compressor": settings.use_compressor,
     }
-
-
-def _record_packages(run: Run) -> None:
-    """Write the installed packages into the run, and tell that it used them."""
-    path = run.layout.artifacts / "requirements.txt"
-    try:
-        path.parent.mkdir(exist_ok=True)
-        write_whole(path, requirements_text(installed_packages()).encode())
-    except OSError as error:
-        raise StorageError(
-            f"{path} cannot be written: {error.strerror or error}. Make room, or give another"
-            " folder with save_dir= or provenance_save_dir="
-        ) from error
-    run.record(
-        Artifact(
-            time=time.time_ns(),
-            name="requirements.txt",
-            stored=describe_file(path, shown_as=run.layout.relative(path)),
-            is_input=True,
-        )
-    )

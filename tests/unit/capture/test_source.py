@@ -4,6 +4,7 @@ import os
 import runpy
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from provml_lightning.capture import source
-from provml_lightning.capture.source import git_diff, git_facts, project_sources
+from provml_lightning.capture.source import code_folder, git_diff, git_facts, project_sources
 
 AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
@@ -246,3 +247,35 @@ def test_odd_things_among_the_modules_are_passed_over(
     monkeypatch.setitem(sys.modules, "planted.odd", odd)
 
     assert len(project_sources(project / "main.py")) == 4
+
+
+def _main(monkeypatch: pytest.MonkeyPatch, file: Path | None) -> None:
+    module = ModuleType("__main__")
+    if file is not None:
+        module.__file__ = str(file)
+    monkeypatch.setitem(sys.modules, "__main__", module)
+
+
+def test_the_code_lies_where_the_script_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _main(monkeypatch, tmp_path / "project" / "train.py")
+    assert code_folder() == tmp_path / "project"
+
+
+@pytest.mark.parametrize(
+    "installed",
+    [
+        None,
+        Path(sysconfig.get_path("scripts")) / "torchrun",
+        Path(sysconfig.get_path("purelib")) / "tool" / "__main__.py",
+        Path("/elsewhere/site-packages/tool/__main__.py"),
+    ],
+    ids=["notebook", "console script", "installed module", "another environment's"],
+)
+def test_the_code_of_a_notebook_or_an_installed_script_is_that_of_the_working_directory(
+    installed: Path | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _main(monkeypatch, installed)
+    monkeypatch.chdir(tmp_path)
+    assert code_folder() == tmp_path
