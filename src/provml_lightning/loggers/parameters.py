@@ -11,10 +11,10 @@ from provml_lightning.domain.context import Context
 from provml_lightning.domain.records import Parameter
 from provml_lightning.domain.redaction import safe_value
 from provml_lightning.domain.values import Plain, flatten
+from provml_lightning.errors import RecordError, StorageError
 from provml_lightning.loggers.stages import SANITY_CHECK
 from provml_lightning.runtime.run import Run
 from provml_lightning.storage.contents import read_facts
-from provml_lightning.storage.layout import RunLayout
 
 __all__ = ["keep_hyperparameters", "keep_parameters"]
 
@@ -39,18 +39,29 @@ def keep_hyperparameters(
 ) -> None:
     """Tell a run the hyperparameters of a module, of a stage where it is known.
 
-    Where the run has another value already, that of a stage which does not train is the stage's.
+    Where the run has another value already, or nobody can read which one, that of a stage which
+    does not train is the stage's.
     """
-    told = {} if stage in _TRAINS else _told(run.layout)
+    told = {} if stage in _TRAINS else _told(run)
     for key, value in flatten({} if params is None else params).items():
-        differs = key in told and told[key] != safe_value(key, value)
+        differs = told is None or (key in told and told[key] != safe_value(key, value))
         keep_parameters(run, {key: value}, stage if differs else None)
 
 
-def _told(layout: RunLayout) -> dict[str, Plain]:
-    """Return the run's own parameters as all of its processes told them last."""
+def _told(run: Run) -> dict[str, Plain] | None:
+    """Return the run's own parameters as all of its processes told them last, None if unreadable.
+
+    Raises:
+        RecordError: They cannot be read and the run is strict.
+    """
+    try:
+        facts = list(read_facts(run.layout))
+    except (StorageError, OSError) as error:
+        told = f"what a training had cannot be compared, so those of a test stand apart: {error}"
+        run.excuse("hyperparameters", RecordError(told))
+        return None
     return {
         record.key: record.value
-        for _, record in read_facts(layout)
+        for _, record in facts
         if isinstance(record, Parameter) and record.context is None and record.source is None
     }
