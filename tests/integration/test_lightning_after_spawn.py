@@ -107,6 +107,65 @@ def test_what_it_saves_by_hand_comes_from_what_the_others_trained(left: Any) -> 
     assert kept == by_place[best]
 
 
+GOES_ON = """
+import sys
+import torch
+import prov4ml
+from lightning.pytorch.callbacks import ModelCheckpoint
+from tests.training import Digits, digits, trainer
+
+torch.set_num_threads(1)  # threads of OpenMP's do not survive a fork
+
+if __name__ == "__main__":
+    logger, model = prov4ml.ProvMLLogger("on"), Digits()
+    first = trainer(logger, max_epochs=1, enable_checkpointing=True)
+    first.fit(model, digits(), digits())
+    keeper = ModelCheckpoint(monitor="val_loss", filename="better", save_top_k=1)
+    second = trainer(
+        logger, max_epochs=1, strategy=sys.argv[1], enable_checkpointing=True, callbacks=[keeper]
+    )
+    second.fit(model, digits(), digits())
+    second.save_checkpoint("whole.ckpt")
+"""
+
+
+@pytest.mark.parametrize("strategy", ["ddp_spawn", "ddp_fork"])
+def test_processes_that_go_on_with_what_this_one_trained_say_so(
+    strategy: str, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(GOES_ON)
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "program.py", strategy],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{HERE / 'src'}:{HERE}"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    run = tmp_path / "prov" / "on" / "version_0"
+    document = json.loads((run / "prov_version_0.json").read_text())
+    found = {
+        key: Path(one["dcterms:identifier"]).stem
+        for key, one in document["entity"].items()
+        if "provml:version" in one
+    }
+    assert list(found.values()) == ["epoch=0-step=4", "better", "whole"]
+    lines = {
+        (found[one["prov:generatedEntity"]], found[one["prov:usedEntity"]])
+        for one in document["wasDerivedFrom"].values()
+        if one["prov:generatedEntity"] in found and one["prov:usedEntity"] in found
+    }
+    assert lines == {("better", "epoch=0-step=4"), ("whole", "better")}
+    marks = [
+        (found[key], mark)
+        for key in found
+        for mark in ("is_best", "is_last")
+        if document["entity"][key].get(f"provml:{mark}")
+    ]
+    assert marks == [("better", "is_best"), ("whole", "is_last")]
+
+
 ALONE = """
 import multiprocessing
 import torch

@@ -13,6 +13,8 @@ from provml_lightning.loggers.lineage.reading import Reader
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+
 
 def test_a_forked_process_reads_though_a_thread_that_it_lacks_held_the_lock(
     tmp_path: Path,
@@ -38,6 +40,30 @@ def test_a_forked_process_reads_though_a_thread_that_it_lacks_held_the_lock(
         child.kill()
     assert not was_alive
     assert answers.get() == [hashlib.sha256(b"weights").hexdigest()]
+
+
+def test_a_file_that_cannot_be_read_for_want_of_memory_does_not_end_the_reading_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "x.ckpt"
+    file.write_bytes(b"weights")
+    place = Place(str(file), "x.ckpt", is_inside=True)
+    mark = mark_of(place)
+    assert mark is not None
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    reader = Reader()
+    with monkeypatch.context() as patch:
+        patch.setattr("provml_lightning.loggers.lineage.reading.describe_file", fail)
+        reader.read(place, mark)
+        assert reader.finished(10.0) == []
+    assert reader.is_idle()
+    reader.read(place, mark)
+    assert [file.sha256 for file, _ in reader.finished(10.0)] == [
+        hashlib.sha256(b"weights").hexdigest()
+    ]
 
 
 class HeldElsewhere:

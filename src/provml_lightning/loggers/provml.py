@@ -136,7 +136,7 @@ class ProvMLLogger(VersionedLogger):
         _stand_for_csv_logger_of_pytorch_lightning()
         self._prefix = prefix
         self._trainers = Trainers()
-        story = Story(chosen_parts(lineage), self._opened, Lineage)
+        story = Story(chosen_parts(lineage), self._opened, self._trainers, Lineage)
         self._lineage = Lineage(story) if story.parts else None
 
     @property
@@ -226,20 +226,17 @@ class ProvMLLogger(VersionedLogger):
 
         The run stays open. Nothing is raised: an exception here would replace the user's own.
         """
+        is_within_another = self._trainers.part()
         run = self._run
         if run is None or not run.is_open:
             return
-        self._part_from_inner(run)
+        if not is_within_another:
+            BUSY_RUNS.discard(run)
         error = sys.exc_info()[1] if status == "failed" else None
         try:
             run.snapshot(meaning_of(status, error), error)
         except Exception as failure:  # noqa: BLE001  whatever it is, the user's own error is worth more
             warn(f"{run.directory.name}: its documents were not written: {failure}")
-
-    @override
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs: the version is settled, nothing open goes along."""
-        return {**super().__getstate__(), "_trainers": Trainers()}
 
     @property
     @rank_zero_experiment
@@ -264,14 +261,9 @@ class ProvMLLogger(VersionedLogger):
 
     @override
     def _stay_with(self, trainer: Any) -> None:
+        self._trainers.follow(trainer)
         if self._lineage is not None:
             self._lineage.stay_with(trainer)
-
-    def _part_from_inner(self, run: Run) -> None:
-        """Go back to the Trainer within which another one has just ended."""
-        BUSY_RUNS.discard(run)
-        if self._trainers.part():
-            BUSY_RUNS.add(run)
 
 
 # Trainer.log_dir is the run's folder for instances of CSVLogger and TensorBoardLogger alone, and

@@ -6,6 +6,8 @@ import weakref
 from types import FrameType
 from typing import Any
 
+from typing_extensions import override
+
 from provml_lightning.capture.callers import calls_of
 from provml_lightning.capture.foreign import attribute
 from provml_lightning.loggers.stages import context_of_stage
@@ -48,12 +50,31 @@ def trainer_of_launch(frame: FrameType | None) -> Any:
     return None
 
 
+def _is_at_work(trainer: Any) -> bool:
+    """Tell whether a Trainer is within a ``fit``, ``validate``, ``test`` or ``predict``.
+
+    Source:
+        Lightning 2.6 leaves ``state.stage`` as it was after a KeyboardInterrupt, but not
+        ``state.status``.
+    """
+    status = attribute(attribute(trainer, "state"), "status")
+    is_running = getattr(status, "value", status) == "running"
+    return is_running and context_of_stage(trainer) is not None
+
+
 class Trainers:
-    """Follows Trainers, such as one that tests at the end of another's epoch; keeps none alive."""
+    """Follows Trainers, such as one that tests at the end of another's epoch; keeps none alive.
+
+    In another process there is none yet.
+    """
 
     def __init__(self) -> None:
         self._current: weakref.ref[Any] | None = None
         self._outer: list[weakref.ref[Any]] = []
+
+    @override
+    def __reduce__(self) -> Any:
+        return Trainers, ()
 
     @property
     def current(self) -> Any:
@@ -63,17 +84,18 @@ class Trainers:
     def follow(self, trainer: Any) -> None:
         """Take a Trainer as the one that works now."""
         known = self.current
-        is_other = known is not None and known is not trainer
-        if is_other and context_of_stage(known) is not None:
+        if known is not trainer and _is_at_work(known):
             self._outer.append(weakref.ref(known))
         self._current = weakref.ref(trainer)
 
     def part(self) -> bool:
         """Go back to the Trainer within which one has ended; tell whether there is one."""
-        if not self._outer:
-            return False
-        self._current = self._outer.pop()
-        return True
+        while self._outer:
+            outer = self._outer.pop()
+            if _is_at_work(outer()):
+                self._current = outer
+                return True
+        return False
 
     def forget(self) -> None:
         """Know of no Trainer."""

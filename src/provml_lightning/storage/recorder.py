@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from provml_lightning.domain.records import Ended, Series
-from provml_lightning.errors import StorageError
+from provml_lightning.errors import MalformedDocumentError, StorageError
 from provml_lightning.storage.index import read_index
 from provml_lightning.storage.journal import Journal, encoded
 from provml_lightning.storage.point_log import PointLog
@@ -180,7 +180,10 @@ class Recorder:
 
 def _claim(layout: RunLayout, writer: Writer) -> tuple[Journal, Writer]:
     """Make the first journal of this rank that nobody has, or had before its folder was emptied."""
-    index = read_index(layout.index)
+    try:
+        index = read_index(layout.index)
+    except MalformedDocumentError:  # whoever writes the documents says so
+        index = None
     sealed = index.sealed if index else ()
     while True:
         path = layout.journal_file(writer.stem)

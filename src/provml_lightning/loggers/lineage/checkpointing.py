@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -24,6 +25,7 @@ from provml_lightning.loggers.lineage.saving import (
     scores_of,
     writes_later,
 )
+from provml_lightning.loggers.lineage.weights import State
 from provml_lightning.loggers.recording import lightning_rank
 from provml_lightning.loggers.stages import context_of_stage
 from provml_lightning.loggers.trainers import Trainers
@@ -39,28 +41,44 @@ class Checkpointing:
     Args:
         parts: What is told, of :data:`~provml_lightning.loggers.lineage.parts.PARTS`.
         run: Returns the run.
+        trainers: Those that work.
 
     Attributes:
         parts: What is told.
-        lock: Held by the thread that tells.
     """
 
-    def __init__(self, parts: frozenset[str], run: Callable[[], Run]) -> None:
+    def __init__(self, parts: frozenset[str], run: Callable[[], Run], trainers: Trainers) -> None:
         self.parts = parts
         self._run = run
+        self._trainers = trainers
+        self._lent: State | None = None
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self.lock = RLock()
-        self._trainers = Trainers()
+        self._process = os.getpid()
+        self._lock = RLock()
         self._told_to: weakref.ref[Run] | None = None
-        self._checkpoints = Checkpoints()
+        self._uuid: str | None = None
+        self._saver: weakref.ref[Any] | None = None
+        self._begin_run()
+
+    def _begin_run(self) -> None:
+        """Know of nothing that another run was told."""
+        self._checkpoints = Checkpoints(self._lent)
         self._has_trained = False
+
+    @property
+    def lock(self) -> RLock:
+        """Held by the thread that tells; a forked process has one of its own."""
+        if self._process != os.getpid():
+            self._process, self._lock, self._told_to = os.getpid(), RLock(), None
+        return self._lock
 
     @override
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs to tell a story of its own."""
-        return {"parts": self.parts, "_run": self._run}
+        kept = ("parts", "_run", "_trainers", "_lent")
+        return {name: self.__dict__[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Begin anew in another process."""
@@ -70,10 +88,6 @@ class Checkpointing:
     def is_of(self, trainer: Any) -> bool:
         """Tell whether a Trainer is the one that is told of."""
         return self._trainers.current is trainer
-
-    def follow(self, trainer: Any) -> None:
-        """Take a Trainer as the one that is told of."""
-        self._trainers.follow(trainer)
 
     @quiet
     def listen(self, trainer: Any) -> None:
@@ -87,8 +101,11 @@ class Checkpointing:
         if self.keeps_checkpoints:
             with suppress(Exception):  # it cannot be listened to: those others say so
                 listen(trainer)
+            self._checkpoints.expect_others()
             if context_of_save(trainer) == Context.TRAINING.value:
-                self._checkpoints.weights.lend(weakref.ref(trainer.lightning_module))
+                self._has_trained = False
+                module = weakref.ref(trainer.lightning_module)
+                self._lent = self._checkpoints.weights.lend(module)
 
     @quiet
     def saving(self, trainer: Any) -> None:
@@ -96,7 +113,7 @@ class Checkpointing:
         paths = paths_of_call(trainer)
         if not paths or not self.keeps_checkpoints:
             return
-        self.follow(trainer)
+        self._saver = weakref.ref(trainer)
         self.listen(trainer)  # another CheckpointIO may have been set since
         run = self._known_run()
         self._checkpoints.take_up(run)
@@ -128,10 +145,18 @@ class Checkpointing:
     @quiet
     def saved(self, callback: Any) -> None:
         """Tell of the checkpoint that a ModelCheckpoint has just written."""
-        if (trainer := self._trainers.current) is not None and self.keeps_checkpoints:
+        if (trainer := self._saver_of(callback)) is not None and self.keeps_checkpoints:
             scores, now = scores_of(callback, trainer), announced(trainer, "")
             self._checkpoints.saved(self._known_run(), callback, scores, now)
             self._settle(trainer)
+
+    def _saver_of(self, callback: Any) -> Any:
+        """Return the Trainer that a ModelCheckpoint has saved for; of those that none of our
+        callbacks heard, the one that works.
+        """
+        saver = None if self._saver is None else self._saver()
+        callbacks = [] if saver is None else saver.checkpoint_callbacks
+        return saver if any(one is callback for one in callbacks) else self._trainers.current
 
     def excuse(self, name: str, error: ProvMLError) -> None:
         """Say that something could not be told.
@@ -163,7 +188,10 @@ class Checkpointing:
         """Return the run, which asks for the rest of the story before it is written."""
         run = self._run()
         if self._told_to is None or self._told_to() is not run:
-            self._told_to = weakref.ref(run)
+            if self._uuid not in {None, run.opened.uuid}:
+                self._lent = None
+                self._begin_run()
+            self._uuid, self._told_to = run.opened.uuid, weakref.ref(run)
             run.contributors.add(partial(self.finish, run))
         return run
 

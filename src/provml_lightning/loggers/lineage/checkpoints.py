@@ -21,6 +21,7 @@ from provml_lightning.loggers.lineage.places import (
 )
 from provml_lightning.loggers.lineage.registry import Registry
 from provml_lightning.loggers.lineage.saving import Saving, paths_of
+from provml_lightning.loggers.lineage.weights import State
 from provml_lightning.runtime.run import Run
 
 if TYPE_CHECKING:
@@ -35,12 +36,15 @@ _MOST_LOOKED_FOR = 64  # files whose deletion is looked for while a training run
 class Checkpoints(Registry):
     """Tells a run of its checkpoints as they are made.
 
+    Args:
+        lent: The weights that another process had of the module that is trained in this one.
+
     Attributes:
         expected: What was announced and not seen yet.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, lent: State | None = None) -> None:
+        super().__init__(lent)
         self._since = time.time_ns()
         self._has_made = False
         self._marks = Marks()
@@ -125,7 +129,7 @@ class Checkpoints(Registry):
         """
         self.expected.wait()
         self._tell_written(run, at_last=True)
-        for one in self.expected.clear():  # others have gone, such as the file of a search
+        for one in self.expected.keep_unended():  # others have gone, such as the file of a search
             shown = self._places.of(run, one.saving.path).shown
             told = f"{shown}: it was still being written when the documents were"
             run.excuse("checkpoint", RecordError(told))
@@ -159,13 +163,13 @@ class Checkpoints(Registry):
                 if one.has_failed:
                     self.expected.drop(one)
                     continue
-            if self._is_told(run, one, is_last=is_last, at_last=at_last):
+            if self._try_to_tell(run, one, is_last=is_last, at_last=at_last):
                 for told in self.expected.at(saving.path) if is_last else [one]:
                     self.expected.drop(told)
             elif one.is_elsewhere and not is_remote(saving.path):
                 self.expected.drop(one)
 
-    def _is_told(self, run: Run, one: Expected, *, is_last: bool, at_last: bool) -> bool:
+    def _try_to_tell(self, run: Run, one: Expected, *, is_last: bool, at_last: bool) -> bool:
         """Tell of a file if it is there, or if nothing more is to be expected of it.
 
         Of several that are queued for one path the last will lie there; those before were there

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -53,6 +54,7 @@ class Digests:
         Raises:
             ProvMLError: A file could not be read, and the run is strict.
         """
+        until = time.monotonic() + _LONGEST_WAIT
         self.tell(run, kept, _LONGEST_WAIT)
         if not self._reader.is_idle():
             return  # what is being read is told at the next writing
@@ -60,7 +62,7 @@ class Digests:
         lacking = [known for known in kept.values() if known.lacks_digest]
         for known in lacking:
             self.want(known)
-        self.tell(run, kept, _LONGEST_WAIT if lacking else 0.0)
+        self.tell(run, kept, max(0.0, until - time.monotonic()) if lacking else 0.0)
         for known in lacking if self._reader.is_idle() else ():
             if known.lacks_digest and mark_of(known.place) == known.mark:
                 shown = known.place.shown

@@ -84,7 +84,7 @@ class Queue:
         """Expect one no longer."""
         self._all = [other for other in self._all if other is not one]
 
-    def clear(self) -> list[Expected]:
+    def keep_unended(self) -> list[Expected]:
         """Expect no more than what a thread is writing just now; return that."""
         self._all = [one for one in self._all if one.ending is not None]
         return self._all

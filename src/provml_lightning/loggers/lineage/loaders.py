@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from itertools import islice
 from typing import Any
 
@@ -10,7 +11,7 @@ from provml_lightning.capture.foreign import attribute
 from provml_lightning.domain.context import PREDICTION, Context
 from provml_lightning.loggers.stages import SANITY_CHECK
 
-__all__ = ["loaders_of"]
+__all__ = ["data_module_of", "loaders_of"]
 
 _MOST = 64
 _WHERE = {
@@ -30,6 +31,25 @@ def loaders_of(trainer: Any, context: str) -> dict[str, Any]:
     """
     label, name = _WHERE[context]
     return dict(islice(_labelled(label, attribute(trainer, name)), _MOST))
+
+
+def data_module_of(trainer: Any, context: str) -> Any:
+    """Return the data module that the loaders of a context come from; None where it is none.
+
+    Source:
+        Lightning 2.6 keeps ``trainer.datamodule`` also where a later ``test`` is given loaders;
+        the loop that reads them knows where it has them from.
+    """
+    fits = str(getattr(trainer.state.fn, "value", "")) == "fit"
+    validates = ("fit_loop", "epoch_loop", "val_loop") if fits else ("validate_loop",)
+    others: dict[str, tuple[str, ...]] = {
+        Context.TRAINING.value: ("fit_loop",),
+        Context.TESTING.value: ("test_loop",),
+        PREDICTION: ("predict_loop",),
+    }
+    loop = reduce(attribute, others.get(context, validates), trainer)
+    module = trainer.datamodule
+    return module if attribute(attribute(loop, "_data_source"), "instance") is module else None
 
 
 def _labelled(label: str, found: Any) -> Iterator[tuple[str, Any]]:

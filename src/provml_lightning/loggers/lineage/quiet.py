@@ -13,7 +13,8 @@ __all__ = ["quiet"]
 
 
 class _Excusing(Protocol):
-    lock: RLock
+    @property
+    def lock(self) -> RLock: ...
 
     def excuse(self, name: str, error: ProvMLError) -> None: ...
 

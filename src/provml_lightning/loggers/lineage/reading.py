@@ -10,7 +10,6 @@ from pathlib import Path
 
 from provml_lightning.capture.artifacts import describe_file
 from provml_lightning.domain.files import StoredFile
-from provml_lightning.errors import ProvMLError
 from provml_lightning.loggers.lineage.places import Mark, Place, mark_of
 
 __all__ = ["Reader"]
@@ -59,9 +58,10 @@ class Reader:
                     self._thread = None
                     return
                 place, mark = self._waiting.popleft()
-            try:
-                described = describe_file(Path(place.path), shown_as=place.shown)
-            except ProvMLError:  # it was deleted: what is known of it stays
-                continue
-            if mark_of(place) == mark:  # else another took its place meanwhile
-                self._read.append((described, mark))
+            with suppress(Exception):  # it was deleted, or no memory is left: it has no digest
+                self._look(place, mark)
+
+    def _look(self, place: Place, mark: Mark) -> None:
+        described = describe_file(Path(place.path), shown_as=place.shown)
+        if mark_of(place) == mark:  # else another took its place meanwhile
+            self._read.append((described, mark))

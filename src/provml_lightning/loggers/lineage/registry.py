@@ -24,7 +24,7 @@ from provml_lightning.loggers.lineage.places import (
     mark_of,
 )
 from provml_lightning.loggers.lineage.saving import SOURCE, Saving
-from provml_lightning.loggers.lineage.weights import Weights
+from provml_lightning.loggers.lineage.weights import State, Weights
 from provml_lightning.runtime.run import Run
 
 if TYPE_CHECKING:
@@ -36,18 +36,25 @@ __all__ = ["Registry"]
 class Registry:
     """Knows which lie there; files are looked at and read, never copied.
 
+    Args:
+        lent: The weights that another process had of the module that is trained in this one.
+
     Attributes:
         weights: Which version each module's weights come from.
     """
 
-    def __init__(self) -> None:
-        self.weights = Weights()
+    def __init__(self, lent: State | None = None) -> None:
+        self.weights = Weights(lent)
         self._latest = 0
         self._is_taken_up = False
         self._replaced: set[str] = set()
         self._places = Places()
         self._kept: dict[str, Kept] = {}
         self._digests = Digests()
+
+    def expect_others(self) -> None:
+        """Take that other processes go on with the checkpoints from here."""
+        self._is_taken_up = False
 
     def take_up(self, run: Run) -> None:
         """Go on with the checkpoints that earlier processes of the run told of, once."""

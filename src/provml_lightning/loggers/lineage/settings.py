@@ -1,6 +1,7 @@
 """Settings of a Trainer and of what works in it, by names that are easy to read.
 
-Read are plain public values alone: nothing is called, and nothing of the user's is iterated.
+Read are plain values alone, and short lists and mappings of them; no method of the user's is
+called.
 """
 
 from __future__ import annotations

@@ -13,9 +13,14 @@ __all__ = ["Spans", "SpansOf"]
 
 
 class Spans:
-    """Ends of stages, which are told when documents are written: a stage may come again."""
+    """Ends of stages, which are told when documents are written: a stage may come again.
+
+    Attributes:
+        epochs: When the epoch of each stage that is under way began, by ``time.perf_counter`` [s].
+    """
 
     def __init__(self) -> None:
+        self.epochs: dict[str, float] = {}
         self._ends: dict[str, int | None] = {}
 
     def begin(self, context: str) -> bool:

@@ -15,10 +15,7 @@ from provml_lightning.domain.context import Context
 from provml_lightning.domain.records import ContextDeclared
 from provml_lightning.loggers.lineage.checkpointing import Checkpointing
 from provml_lightning.loggers.lineage.quiet import quiet
-from provml_lightning.loggers.lineage.saving import (
-    announced,
-    context_of_save,
-)
+from provml_lightning.loggers.lineage.saving import announced, context_of_save
 from provml_lightning.loggers.lineage.spans import SpansOf
 from provml_lightning.loggers.lineage.telling import (
     Models,
@@ -29,6 +26,7 @@ from provml_lightning.loggers.lineage.telling import (
 )
 from provml_lightning.loggers.recording import lightning_rank
 from provml_lightning.loggers.stages import SANITY_CHECK, context_of_stage
+from provml_lightning.loggers.trainers import Trainers
 from provml_lightning.runtime.run import Run
 
 __all__ = ["Story"]
@@ -40,14 +38,18 @@ class Story(Checkpointing):
     Args:
         parts: What is told, of :data:`~provml_lightning.loggers.lineage.parts.PARTS`.
         run: Returns the run.
+        trainers: Those that work.
         untold: The class of callbacks that are no part of it.
-
     """
 
     def __init__(
-        self, parts: frozenset[str], run: Callable[[], Run], untold: type[Callback]
+        self,
+        parts: frozenset[str],
+        run: Callable[[], Run],
+        trainers: Trainers,
+        untold: type[Callback],
     ) -> None:
-        super().__init__(parts, run)
+        super().__init__(parts, run, trainers)
         self._untold = untold
 
     @override
@@ -55,17 +57,17 @@ class Story(Checkpointing):
         return {**super().__getstate__(), "_untold": self._untold}
 
     @override
-    def _begin_anew(self) -> None:
-        super()._begin_anew()
+    def _begin_run(self) -> None:
+        super()._begin_run()
         self._begun: weakref.WeakSet[Any] = weakref.WeakSet()
         self._spans = SpansOf()
-        self._epochs: dict[str, float] = {}
         self._origin_is_told = True
         self._models = Models()
 
     @quiet
     def enter(self, trainer: Any, module: Any) -> None:
         """Tell what is true of a ``fit``, ``validate``, ``test`` or ``predict`` from the start."""
+        self._known_run()
         self._begun.add(trainer)
         self._origin_is_told = False
         self._spans.begin(trainer)
@@ -124,7 +126,6 @@ class Story(Checkpointing):
         All callbacks have then heard of that end, and done what they do at it.
         """
         self._begun.discard(trainer)
-        self._trainers.part()
         self._spans.of(trainer).end(context_of_stage(trainer))
 
     @quiet
@@ -134,7 +135,6 @@ class Story(Checkpointing):
         A process that only started those that train hears of it too, and has nothing to tell.
         """
         self._begun.discard(trainer)
-        self._trainers.part()
         if self._told_to is None:
             return
         self._checkpoints.expected.doubt()
@@ -144,15 +144,13 @@ class Story(Checkpointing):
     @quiet
     def begin_epoch(self, trainer: Any, context: str) -> None:
         """Take down when an epoch begins."""
-        self.follow(trainer)  # another one may have worked within this one's epoch before
-        self._epochs[context] = time.perf_counter()
+        self._spans.of(trainer).epochs[context] = time.perf_counter()
         self._settle(trainer)
 
     @quiet
     def end_epoch(self, trainer: Any, context: str) -> None:
         """Tell how long an epoch took."""
-        self.follow(trainer)
-        began = self._epochs.pop(context, None)
+        began = self._spans.of(trainer).epochs.pop(context, None)
         if began is None or "epochs" not in self.parts or trainer.sanity_checking:
             return
         tell_epoch(self._known_run(), trainer, context, time.perf_counter() - began)

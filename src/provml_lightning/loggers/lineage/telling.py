@@ -19,7 +19,7 @@ from provml_lightning.domain.names import folder_name
 from provml_lightning.domain.records import Dataset, Model
 from provml_lightning.domain.values import Plain
 from provml_lightning.loggers.lineage.earlier import is_model_told
-from provml_lightning.loggers.lineage.loaders import loaders_of
+from provml_lightning.loggers.lineage.loaders import data_module_of, loaders_of
 from provml_lightning.loggers.lineage.saving import SOURCE
 from provml_lightning.loggers.lineage.settings import (
     callback_settings,
@@ -79,7 +79,7 @@ def tell_epoch(run: Run, trainer: Any, context: str, took: float) -> None:
 def tell_data(run: Run, trainer: Any, context: str) -> list[int]:
     """Tell the data sets that a Trainer reads in a context; return when each was told [ns]."""
     told: list[int] = []
-    module = trainer.datamodule
+    module = data_module_of(trainer, context)
     more = {} if module is None else {"data_module": class_name(module)}
     for label, loader in loaders_of(trainer, context).items():
         described = {**described_dataset(loader), **more}

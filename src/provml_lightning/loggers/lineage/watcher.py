@@ -54,7 +54,6 @@ class Lineage(Listener):
         Only those that search for settings stay before it, as Lightning wants them. The list is
         replaced and not changed: somebody may be going through it just now.
         """
-        self.story.follow(trainer)
         others = [one for one in trainer.callbacks if one is not self]
         place = sum(map(_is_search, others))
         wanted = [*others[:place], self, *others[place:]]
@@ -64,7 +63,7 @@ class Lineage(Listener):
     def stay_with(self, trainer: Any) -> None:
         """Hear of what a Trainer saves in this process, while others train for it."""
         known = attribute(trainer, "callbacks")
-        if isinstance(known, list) and self not in known and self._is_wanted(trainer):
+        if isinstance(known, list) and self._is_wanted(trainer):
             self.join(trainer)
             self.story.lend(trainer)
 

@@ -49,21 +49,31 @@ class State:
 
 
 class Weights:
-    """Remembers those of every module, as far as this process saw them."""
+    """Remembers those of every module, as far as this process saw them.
 
-    def __init__(self) -> None:
+    Args:
+        lent: Those that another process had of the first module that is trained here.
+    """
+
+    def __init__(self, lent: State | None = None) -> None:
         self._now: list[tuple[_Module, State]] = []
         self._are_several = False
+        self._lent = lent
 
     def begin(self, module: _Module) -> None:
         """Take a module that is trained from no checkpoint: unless it is known, from nothing."""
         now = self._of(module)
-        if now is None or now.trained_by not in {None, os.getpid()}:
-            self._put(module, State())
+        if now is None:
+            self._put(module, State(self._lent))
+            self._lent = None
+        elif now.trained_by not in {None, os.getpid()}:
+            self._put(module, State(now.before))
 
-    def lend(self, module: _Module) -> None:
-        """Take a module's weights as what other processes make of them."""
-        self._put(module, State(trained_by=os.getpid()))
+    def lend(self, module: _Module) -> State:
+        """Take a module's weights as what other processes make of them; return what they were."""
+        before = self._of(module) or State()
+        self._put(module, State(before, trained_by=os.getpid()))
+        return before
 
     def load(self, module: _Module, version: int | None) -> None:
         """Take a module's weights as those of the version of a time; None where nobody knows it."""
