@@ -15,6 +15,7 @@ from benchmarks import (
     counted_flops,
     disk_space,
     importing,
+    lightning_epochs,
     lightning_fit,
     lightning_step,
     logging_calls,
@@ -32,6 +33,7 @@ __all__: list[str] = []
 BENCHMARKS = {
     "log": logging_calls.measure,
     "fit": lightning_fit.measure,
+    "epochs": lightning_epochs.measure,
     "step": lightning_step.measure,
     "disk": disk_space.measure,
     "close": closing.measure,

@@ -106,32 +106,40 @@ def loggers() -> dict[str, Callable[[], Any]]:
 
 
 def fit(
-    build: Callable[[], Any], steps: int, worker: Worker, callbacks: Sequence[Any] = ()
+    build: Callable[[], Any],
+    steps: int,
+    worker: Worker,
+    callbacks: Sequence[Any] = (),
+    epochs: int = 1,
 ) -> None:
-    """Fit a linear model; the worker takes the time."""
+    """Fit a linear model; the worker takes the time.
+
+    Several epochs of so many steps end in a validation and a checkpoint each.
+    """
     import torch
 
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)  # a tiny model has no work for two, and waiting for them is noise
     with worker:
-        trainer = _trainer(build(), callbacks)
+        trainer = _trainer(build(), callbacks, epochs)
         model, loader = _model(worker), _loader(steps)
+        validation = _loader(steps // 10) if epochs > 1 else None
         gc.collect()  # what the fit before left behind is not this one's to clear away
         worker.start()
-        trainer.fit(model, loader)
+        trainer.fit(model, loader, validation)
 
 
-def _trainer(logger: Any, callbacks: Sequence[Any]) -> Any:
+def _trainer(logger: Any, callbacks: Sequence[Any], epochs: int) -> Any:
     import lightning.pytorch as pl
 
     return pl.Trainer(
         logger=logger,
         callbacks=list(callbacks),
-        max_epochs=1,
+        max_epochs=epochs,
         log_every_n_steps=1,
         accelerator="cpu",
         enable_progress_bar=False,
-        enable_checkpointing=False,
+        enable_checkpointing=epochs > 1,
         enable_model_summary=False,
     )
 
@@ -145,7 +153,7 @@ def _loader(steps: int) -> Any:
     return torch.utils.data.DataLoader(data, batch_size=16)
 
 
-def _model(worker: Worker) -> Any:
+def _model(worker: Worker) -> Any:  # noqa: C901  it counts the methods of the class
     import lightning.pytorch as pl
     import torch
     from typing_extensions import override
@@ -169,6 +177,11 @@ def _model(worker: Worker) -> Any:
             loss = torch.nn.functional.cross_entropy(self(x), y)
             self.log_dict({f"loss_{number}": loss for number in range(5)})
             return loss
+
+        @override
+        def validation_step(self, batch: Any, batch_idx: int) -> None:
+            x, y = batch
+            self.log("val_loss", torch.nn.functional.cross_entropy(self(x), y))
 
         @override
         def configure_optimizers(self) -> Any:

@@ -236,8 +236,10 @@ def test_the_commit_that_a_run_found_by_itself_is_its_instrument_unless_there_we
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for commit in commits:
-        told = {"git_commit": commit, "git_dirty": True, "git_remote": "https://example.org/a/net"}
-        monkeypatch.setattr("provml_lightning.runtime.opening.commit_facts", lambda told=told: told)
+        told = {"commit": commit, "dirty": True, "remote": "https://example.org/a/net"}
+        monkeypatch.setattr(
+            "provml_lightning.runtime.surroundings.git_facts", lambda _, told=told: told
+        )
         with prov4ml.start_run("net", provenance_save_dir=tmp_path, use_run_id=0):
             prov4ml.log_metric("loss", 0.5, "Training", 0)
 

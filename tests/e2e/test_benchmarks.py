@@ -13,6 +13,7 @@ BUDGETED = (
     "log_metric,",
     "ProvMLLogger, 20 steps, loop",
     "ProvMLLogger, 20 steps, whole fit",
+    "ProvMLLogger, 5 epochs of 10 steps with checkpoints, whole fit",
     "ProvMLLogger, added to a step",
     "bytes a point,",
     "end_run, 10000 points",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +55,17 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     return Repository(folder)
 
 
-def git_facts(run: Path) -> dict[str, Any]:
-    """Return what a run's activity says of its code."""
+def own_facts(run: Path) -> dict[str, Any]:
+    """Return what a run's activity says."""
     told = json.loads((run / f"prov_{run.name}.json").read_text())["activity"]
     (own,) = (one for key, one in told.items() if key.startswith("run/"))
-    return {name: value for name, value in own.items() if name.startswith("provml:git_")}
+    return dict(own)
+
+
+def git_facts(run: Path) -> dict[str, Any]:
+    """Return what it says of its code."""
+    told = own_facts(run)
+    return {name: value for name, value in told.items() if name.startswith("provml:git_")}
 
 
 def test_a_trainer_alone_leaves_the_commit_branch_and_link(
@@ -143,3 +152,40 @@ def test_where_there_is_no_commit_nothing_is_told(
     with prov4ml.start_run("net", provenance_save_dir=tmp_path / "prov"):
         prov4ml.log_param("lr", 0.1)
     assert git_facts(tmp_path / "prov" / "net_0") == {}
+
+
+def test_a_git_that_gives_no_answer_holds_up_nothing_and_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_answer = threading.Event()
+
+    def git_facts_late(_: Path) -> None:
+        may_answer.wait()
+
+    monkeypatch.setattr("provml_lightning.runtime.surroundings.git_facts", git_facts_late)
+    monkeypatch.setattr("provml_lightning.runtime.surroundings._PATIENCE", 0.1)
+    with prov4ml.start_run("net", provenance_save_dir=tmp_path / "prov"):
+        prov4ml.log_metric("loss", 0.5, "Training", 0)
+    may_answer.set()
+    (note,) = own_facts(tmp_path / "prov" / "net_0")["provml:note"]
+    assert note == "git: git had not answered after 0.1 s, so the commit may be missing"
+
+
+def test_processes_that_are_forked_while_git_is_asked_keep_nobody_waiting(
+    repository: Repository, tmp_path: Path
+) -> None:
+    forking = multiprocessing.get_context("fork")
+    may_end = forking.Event()
+    for number in range(8):
+        with prov4ml.start_run("net", provenance_save_dir=tmp_path / "prov", use_run_id=number):
+            workers = [forking.Process(target=may_end.wait) for _ in range(4)]
+            for worker in workers:
+                worker.start()
+                time.sleep(0.002)
+        told = git_facts(tmp_path / "prov" / f"net_{number}")
+        may_end.set()
+        for worker in workers:
+            worker.join()
+        may_end.clear()
+        assert told["provml:git_commit"] == repository.git("rev-parse", "HEAD")
+        assert told["provml:git_dirty"] is False

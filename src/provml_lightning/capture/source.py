@@ -158,17 +158,33 @@ def _git(start: Path, *arguments: str, most: int = _LONGEST) -> bytes | None:
     folder = start if start.is_dir() else start.parent
     environment = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     try:
-        with subprocess.Popen(  # noqa: S603  a fixed list, and no shell
-            [*_GIT, "-C", os.fspath(folder), *arguments],
+        with _started([*_GIT, "-C", os.fspath(folder), *arguments], environment) as process:
+            return _answer(process, most)
+    except OSError:  # git is not installed
+        return None
+
+
+def _started(command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    with _starting:
+        return subprocess.Popen(  # noqa: S603  a fixed list, and no shell
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment | _QUIET,
             start_new_session=True,  # so that programs that git starts end with it
-        ) as process:
-            return _answer(process, most)
-    except OSError:  # git is not installed
-        return None
+        )
+
+
+# A process that another thread forks while git is being started, such as a loader's worker, would
+# keep the other end of git's pipes, and their reader wait for it: so it is forked before or after.
+_starting = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_starting.acquire,
+        after_in_parent=_starting.release,
+        after_in_child=_starting.release,
+    )
 
 
 def _answer(process: subprocess.Popen[bytes], most: int) -> bytes | None:

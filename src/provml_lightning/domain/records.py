@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Artifact",
+    "Commit",
     "ContextDeclared",
     "Continued",
     "Dataset",
@@ -74,6 +75,22 @@ class Opened:
     namespace: str | None = None
     parent: str | None = None
     attributes: Mapping[str, Plain] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """The state of the git repository that the code of this process lies in.
+
+    Attributes:
+        dirty: Whether tracked files differed from the commit.
+        remote: URL, without credentials.
+    """
+
+    time: int
+    commit: str
+    branch: str | None = None
+    dirty: bool | None = None
+    remote: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +286,7 @@ class Resumed:
 
 Record = (
     Opened
+    | Commit
     | Resumed
     | Series
     | Parameter

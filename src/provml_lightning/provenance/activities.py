@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from provml_lightning.__about__ import __title__
-from provml_lightning.domain.records import Ended, Note, Opened, Status
+from provml_lightning.domain.records import Commit, Ended, Note, Opened, Status
 from provml_lightning.provenance.costs import context_costs, run_costs
 from provml_lightning.provenance.document import iri, literal, qualified, timestamp
 from provml_lightning.provenance.nesting import final_values, outer_contexts
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from provml_lightning.domain.reading import RunContents, Writer
-    from provml_lightning.domain.records import ContextDeclared
+    from provml_lightning.domain.records import ContextDeclared, Record
     from provml_lightning.domain.values import Plain
     from provml_lightning.provenance.scope import Scope
 
@@ -32,7 +32,6 @@ __all__ = ["state_run"]
 
 # PROV-ML (ProvLake) calls these contexts learning stages.
 _STAGES = frozenset({"Training", "Validation", "Testing"})
-_OF_A_PROCESS = ("command_line", "git_commit", "git_branch", "git_dirty", "git_remote")
 
 
 def state_run(scope: Scope, contents: RunContents, opened: Opened | None) -> None:
@@ -120,16 +119,25 @@ def _facts(contents: RunContents, opened: Opened | None) -> dict[str, Any]:
 
 
 def _of_each_process(contents: RunContents) -> dict[str, Any]:
-    """Return how the processes that wrote one after the other were started, where otherwise."""
-    told = [(rank, one) for rank, one in contents.records if isinstance(one, Opened)]
-    first = min((rank for rank, _ in told), default=0)
-    found: dict[str, Any] = {}
-    for name in _OF_A_PROCESS:
-        values = [one.attributes.get(name) for rank, one in told if rank == first]
-        several = list(dict.fromkeys(value for value in values if value is not None))
-        if len(several) > 1:  # a single one is among the run's attributes
-            found[attribute(name)] = [literal(value) for value in several]
-    return found
+    """Return what differs between the processes that wrote one after the other, each value once."""
+    first = min((rank for rank, one in contents.records if isinstance(one, Opened)), default=0)
+    found: dict[str, dict[Plain, Any]] = defaultdict(dict)
+    for rank, record in contents.records:
+        told = _of_a_process(record) if rank == first else {}
+        for name, value in told.items():
+            if value is not None:
+                found[name][value] = literal(value)
+    several = {attribute(name): list(values.values()) for name, values in found.items()}
+    return {name: values[0] if len(values) == 1 else values for name, values in several.items()}
+
+
+def _of_a_process(record: Record) -> dict[str, Plain | None]:
+    if isinstance(record, Commit):
+        told = ("commit", "branch", "dirty", "remote")
+        return {f"git_{name}": getattr(record, name) for name in told}
+    if isinstance(record, Opened):
+        return {"command_line": record.attributes.get("command_line")}
+    return {}
 
 
 def _failures(contents: RunContents) -> Iterator[str]:

@@ -25,7 +25,7 @@ from provml_lightning.runtime.rendezvous import find_note, leave_note, note_path
 from provml_lightning.runtime.run import Run
 from provml_lightning.runtime.silent import SilentRun
 from provml_lightning.runtime.snapshot import write_first_index
-from provml_lightning.runtime.surroundings import commit_facts, record_packages
+from provml_lightning.runtime.surroundings import record_packages, seek_commit
 from provml_lightning.storage.formats import open_format
 from provml_lightning.storage.index import read_index
 from provml_lightning.storage.layout import RunLayout, attach, reserve, run_folder
@@ -108,7 +108,6 @@ def open_at(
     known = read_index(layout.index)
     if ranks is None:
         ranks = range(world_size() if settings.collect_all_processes else 1)
-    code = commit_facts() if rank == min(ranks) else {}
     opened = Opened(
         time=time.time_ns(),
         experiment=known.experiment if known else settings.experiment_name,
@@ -117,7 +116,7 @@ def open_at(
         user=(facts := environment_facts()).pop("user", "unknown"),  # type: ignore[arg-type]
         namespace=settings.prov_user_namespace,
         parent=run_iri(parent.opened) if isinstance(parent, Run) else None,
-        attributes={**facts, **code, **_about(layout, settings, rank)},
+        attributes={**facts, **_about(layout, settings, rank)},
     )
     waiting = settings.save_after_n_logs
     run = Run(layout, opened, rank=rank, ranks=ranks, waiting=waiting, strict=settings.strict)
@@ -127,6 +126,7 @@ def open_at(
         if run.compiles:
             write_first_index(layout, opened, _kept(settings))
             record_packages(run)
+            seek_commit(run)
     except StorageError as error:
         with suppress(StorageError):
             run.close(Status.FAILED, error)

@@ -2,38 +2,65 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from provml_lightning.capture.artifacts import describe_file
 from provml_lightning.capture.environment import installed_packages, requirements_text
 from provml_lightning.capture.source import code_folder, git_facts
-from provml_lightning.domain.records import Artifact
-from provml_lightning.errors import StorageError
+from provml_lightning.domain.records import Artifact, Commit, Note
+from provml_lightning.errors import ProvMLError, StorageError
 from provml_lightning.storage.index import write_whole
 
 if TYPE_CHECKING:
-    from provml_lightning.domain.values import Plain
+    from pathlib import Path
+
     from provml_lightning.runtime.run import Run
 
-__all__ = ["commit_facts", "record_packages"]
+__all__ = ["record_packages", "seek_commit"]
 
-_OF_A_RUN = ("commit", "branch", "dirty", "remote")
+_OF_A_COMMIT = [field.name for field in fields(Commit) if field.name != "time"]
+
+_PATIENCE = 2.0  # with git, when documents are written [s]
 
 
-def commit_facts() -> dict[str, Plain]:
-    """Return the git state of the code that runs; nothing where it is in no commit.
+class _Inquiry(threading.Thread):
+    """Asks git, which may be slow, beside the training."""
 
-    Returns:
-        ``git_commit``, ``git_branch``, ``git_dirty`` and ``git_remote``, as
-        :func:`~provml_lightning.capture.source.git_facts` has them.
-    """
-    try:
-        facts = git_facts(code_folder()) or {}
-    except OSError:  # the working directory was removed
-        return {}
-    told = _OF_A_RUN if "commit" in facts else ()
-    return {f"git_{name}": facts[name] for name in told if name in facts}
+    def __init__(self, run: Run, folder: Path) -> None:
+        super().__init__(name="provml-git", daemon=True)
+        self._about = run
+        self._folder = folder
+        self._patience = _PATIENCE
+
+    @override
+    def run(self) -> None:
+        facts: dict[str, Any] = git_facts(self._folder) or {}
+        if "commit" in facts:
+            told = {name: facts[name] for name in _OF_A_COMMIT if name in facts}
+            with suppress(ProvMLError):  # the run has ended, or says itself that it is strict
+                self._about.record(Commit(time=time.time_ns(), **told))
+
+    def wait(self) -> None:
+        """Let it end before documents are written, if it does soon."""
+        self.join(self._patience)
+        if self.is_alive() and self._patience:
+            told = f"git had not answered after {_PATIENCE:g} s, so the commit may be missing"
+            self._about.record(Note(time=time.time_ns(), topic="git", message=told))
+        self._patience = 0.0
+
+
+def seek_commit(run: Run) -> None:
+    """Tell a run the commit of the code that runs as soon as git has said it, if there is one."""
+    with suppress(OSError, RuntimeError):  # no working directory; no thread can start now
+        inquiry = _Inquiry(run, code_folder())
+        inquiry.start()
+        run.contributors.add(inquiry.wait)
 
 
 def record_packages(run: Run) -> None:

@@ -15,6 +15,7 @@ from provml_lightning.domain.reading import (
 )
 from provml_lightning.domain.records import (
     Artifact,
+    Commit,
     ContextDeclared,
     Continued,
     Dataset,
@@ -284,6 +285,7 @@ def _nested() -> list[Record]:
     call = {"function": "train.step", "context": "fold 1", "seconds": 0.5}
     error = {"error_type": "ValueError", "error_message": "bad batch"}
     return [
+        Commit(time=at(1), commit="0123456789abcdef", branch="main", dirty=False),
         ContextDeclared(time=at(1), context="fold 1", parent="folds", source="kfold"),
         ContextDeclared(time=at(1), context="folds", parent="Training"),
         FunctionCall(time=at(10), **call, arguments={"lr": 0.1}, result="0.5"),
