@@ -17,11 +17,18 @@ PAGE: Final = Path(__file__).resolve().parent / "reference" / "api.md"
 GROUPS: Final = {
     "A run": ("start_run", "end_run", "ProvMLLogger", "ProvMLItwinAILogger"),
     "Facts": (
-        *("log_param", "log_artifact", "log_dataset", "log_model", "save_model_version"),
+        *(
+            "log_param",
+            "log_params",
+            "log_artifact",
+            "log_dataset",
+            "log_model",
+            "save_model_version",
+        ),
         *("log_input", "log_output", "log_context", "log_execution_command", "log_source_code"),
     ),
     "Values": (
-        *("log_metric", "register_final_metric", "log_current_execution_time"),
+        *("log_metric", "log_metrics", "register_final_metric", "log_current_execution_time"),
         *("log_system_metrics", "log_carbon_metrics"),
         *("log_flops_per_batch", "log_flops_per_epoch"),
     ),

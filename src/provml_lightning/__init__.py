@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from provml_lightning.api.records import log_artifact, log_metric, log_param
     from provml_lightning.api.reproducing import log_execution_command, log_source_code
     from provml_lightning.api.runs import end_run, start_run
+    from provml_lightning.api.several import log_metrics, log_params
     from provml_lightning.callbacks.flops import FlopsMonitor
     from provml_lightning.callbacks.monitors import CarbonMonitor, SystemMonitor
     from provml_lightning.domain.context import Context
@@ -84,9 +85,11 @@ __all__ = [
     "log_flops_per_epoch",
     "log_input",
     "log_metric",
+    "log_metrics",
     "log_model",
     "log_output",
     "log_param",
+    "log_params",
     "log_source_code",
     "log_system_metrics",
     "register_final_metric",
@@ -107,6 +110,7 @@ _HOMES = {
     "api.records": ("log_artifact", "log_metric", "log_param"),
     "api.reproducing": ("log_execution_command", "log_source_code"),
     "api.runs": ("end_run", "start_run"),
+    "api.several": ("log_metrics", "log_params"),
     "callbacks.flops": ("FlopsMonitor",),
     "callbacks.monitors": ("CarbonMonitor", "SystemMonitor"),
     "domain.context": ("Context",),
