@@ -15,7 +15,6 @@ from typing import Any
 from typing_extensions import override
 
 from provml_lightning.domain.records import Parameter
-from provml_lightning.errors import ProvMLError
 from provml_lightning.loggers.items import Items
 from provml_lightning.loggers.itwinai_base import Base, check_initialized, check_not_initialized
 from provml_lightning.loggers.provml import ProvMLLogger
@@ -33,6 +32,9 @@ __all__ = ["ContextLogger"]
 # What itwinai's trainers say of a context when they create it.
 _TOLD = ("run_name", "parent_run_id", "run_id")
 
+# Where every exception keeps attributes, whatever its class makes of reading and setting them.
+_ATTRIBUTES = vars(BaseException)["__dict__"]
+
 
 class ContextLogger(ProvMLLogger, Base, ABC):
     """A :class:`ProvMLLogger` whose runs itwinai's contexts begin and end too.
@@ -46,7 +48,6 @@ class ContextLogger(ProvMLLogger, Base, ABC):
     create_svg: bool
     _ranks: Collection[int] = (0,)
     _silent: SilentRun | None = None
-    _handled: int = id(None)
     _placed: bool = False
     _items: Items
 
@@ -81,7 +82,6 @@ class ContextLogger(ProvMLLogger, Base, ABC):
         """
         self.worker_rank = rank
         self._ranks = workers(self.log_on_workers, rank)
-        self._handled = id(sys.exc_info()[1])
         if not self.should_log():
             sit_out(self._ranks)
             self._silent = SilentRun(rank)
@@ -91,6 +91,7 @@ class ContextLogger(ProvMLLogger, Base, ABC):
         if self._run is not None and not self._run.is_open and kwargs.get("run_id") is None:
             self._renew()
         run = self._opened()
+        self._mark(sys.exc_info()[1])
         self.is_initialized = True
         BUSY_RUNS.add(run)
         for key in _TOLD:
@@ -102,7 +103,10 @@ class ContextLogger(ProvMLLogger, Base, ABC):
     @override
     @check_initialized
     def destroy_logger_context(self) -> None:
-        """End the run and write everything that people read; the next context is a new run.
+        """End the run and write everything that people read.
+
+        The next context is a new run; a Trainer that uses the logger before goes on in this one,
+        and the context is then there again.
 
         An exception that is on its way is how the run ended. Faults are warnings: the training
         is over, and what it returns is worth more.
@@ -114,17 +118,17 @@ class ContextLogger(ProvMLLogger, Base, ABC):
             return
         BUSY_RUNS.discard(run)
         error = sys.exc_info()[1]
-        if id(error) == self._handled:  # it was there before the context was
+        if self._was_there(error):
             error = None
         try:
             run.close(outcome_of(error), error)
-        except ProvMLError as failure:
+        except Exception as failure:  # noqa: BLE001  the user's own error is worth more
             warn(str(failure))
 
     @override
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs to go on in the same run."""
-        return {**super().__getstate__(), "_silent": None, "_handled": id(None)}
+        return {**super().__getstate__(), "_silent": None}
 
     @override
     def _open(self) -> Run:
@@ -151,6 +155,19 @@ class ContextLogger(ProvMLLogger, Base, ABC):
         if self._counted:
             self._version = int(folder.name.removeprefix("version_"))
         return RunLayout(folder), note
+
+    def _mark(self, error: BaseException | None) -> None:
+        """Let an exception that is handled around a context be known again at its end.
+
+        Built-in exceptions take no weak references; a strong one would keep the frames of a failed
+        attempt, and its tensors with them; an ``id`` is another exception's once this one is gone.
+        """
+        if error is not None:
+            _ATTRIBUTES.__get__(error)[f"_handled_before_{self._uuid}"] = True
+
+    def _was_there(self, error: BaseException | None) -> bool:
+        """Tell whether an exception was handled before the context was."""
+        return error is not None and f"_handled_before_{self._uuid}" in _ATTRIBUTES.__get__(error)
 
     def _renew(self) -> None:
         """Let the next run be another one."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from provml_lightning.domain.context import canonical_context
 from provml_lightning.domain.records import Note
+from provml_lightning.domain.values import to_plain
 from provml_lightning.errors import (
     ConfigurationError,
+    ProvMLError,
     RecordDroppedWarning,
     RecordError,
     SamplerError,
-    StorageError,
 )
 from provml_lightning.loggers.itwinai_base import known_kinds
 from provml_lightning.loggers.kinds import KINDS
@@ -22,7 +24,7 @@ from provml_lightning.runtime.active import aimed_at
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.run import Run
 
-__all__ = ["Items", "each_named", "require_known"]
+__all__ = ["Items", "each_named", "excused", "require_known"]
 
 
 class Items:
@@ -46,21 +48,18 @@ class Items:
         Raises:
             ProvMLError: It cannot be kept and the run is strict.
         """
-        where = canonical_context(context)
-        stage = None if trainer is None else context_of_stage(trainer)
-        if where is None and kind != "param":
-            where = stage or context_of_name(name.removeprefix("global_"))  # as TorchTrainer names
-        try:
-            if kind == "metric":
-                epoch = None if stage is None else trainer.current_epoch
-                run.record_metric(name, item, where, step, epoch=epoch)
-            else:
-                with aimed_at(run):
-                    KINDS[kind](item, name, where, step)
-        except SamplerError as error:
-            self._miss(run, kind, error)
-        except (RecordError, StorageError) as error:
-            run.excuse(f"{kind} {name!r}", error)
+        with excused(run, f"{kind} {name!r}"):
+            stage = None if trainer is None else context_of_stage(trainer)
+            where = _where(kind, name, context, stage)
+            try:
+                if kind == "metric":
+                    epoch = None if stage is None else trainer.current_epoch
+                    run.record_metric(name, item, where, step, epoch=epoch)
+                else:
+                    with aimed_at(run):
+                        KINDS[kind](item, name, where, step)
+            except SamplerError as error:
+                self._miss(run, kind, error)
 
     def _miss(self, run: Run, kind: str, error: SamplerError) -> None:
         """Say once what this machine cannot measure."""
@@ -69,6 +68,29 @@ class Items:
         self._missing.add(kind)
         run.record(Note(time=time.time_ns(), topic=kind, message=str(error)))
         warn(f"{run.directory.name}: {error}", RecordDroppedWarning)
+
+
+def _where(kind: str, name: str, context: str | None, stage: str | None) -> str | None:
+    """Return the context that an item belongs to."""
+    told = canonical_context(context)
+    if told is not None or kind == "param":
+        return told
+    return stage or context_of_name(name.removeprefix("global_"))  # as TorchTrainer names
+
+
+@contextmanager
+def excused(run: Run, topic: str) -> Iterator[None]:
+    """Let what cannot be kept be a warning and a note in the document: the training is worth more.
+
+    Raises:
+        ProvMLError: It cannot be kept and the run is strict.
+    """
+    try:
+        yield
+    except ProvMLError as error:
+        run.excuse(topic, error)
+    except Exception as error:  # noqa: BLE001  foreign objects raise anything
+        run.excuse(topic, RecordError(f"{topic}: {to_plain(error)}"))
 
 
 def each_named(item: Any, identifier: Any, kind: str) -> Iterator[tuple[Any, str]]:

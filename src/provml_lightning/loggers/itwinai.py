@@ -8,9 +8,8 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from provml_lightning.domain.settings import CompressorType, MetricsType
-from provml_lightning.errors import StorageError
 from provml_lightning.loggers.contexts import ContextLogger
-from provml_lightning.loggers.items import Items, each_named, require_known
+from provml_lightning.loggers.items import Items, each_named, excused, require_known
 from provml_lightning.loggers.itwinai_base import Base, check_initialized
 from provml_lightning.loggers.kinds import KINDS, keep_value
 from provml_lightning.loggers.parameters import keep_parameters
@@ -130,7 +129,8 @@ class ProvMLItwinAILogger(ContextLogger):
     def save_hyperparameters(self, params: Any) -> None:
         """Keep hyperparameters, nested names joined by ``/``."""
         if self.should_log():
-            keep_parameters(self._opened(), params)
+            with excused(run := self._opened(), "hyperparameters"):
+                keep_parameters(run, params)
 
     @override
     @check_initialized
@@ -194,10 +194,11 @@ class ProvMLItwinAILogger(ContextLogger):
             self._write_documents(self._opened())
         else:
             run, trainer = self._opened(), self._trainers.current
-            before = self._prefix + self.LOGGER_JOIN_CHAR if self._prefix else ""
-            for one, name in each_named(item, identifier, kind):
-                key = before + name if kind == "metric" else name
-                self._items.keep(run, kind, one, key, context, step, trainer)
+            before = f"{self._prefix}{self.LOGGER_JOIN_CHAR}" if self._prefix else ""
+            with excused(run, kind):
+                for one, name in each_named(item, identifier, kind):
+                    key = before + name if kind == "metric" else name
+                    self._items.keep(run, kind, one, key, context, step, trainer)
 
     @override
     @check_initialized
@@ -207,20 +208,20 @@ class ProvMLItwinAILogger(ContextLogger):
         Never as a pickle; what has no form of its own is written as its text.
 
         Returns:
-            The path of the file; empty on a rank that does not log.
+            The path of the file; empty where there is none, as on a rank that does not log.
 
         Raises:
             RuntimeError: There is no context.
         """
         if not self.should_log():
             return ""
-        with aimed_at(self._opened()):
-            return str(keep_value(obj, str(identifier), None, None) or "")
+        path = None
+        with excused(run := self._opened(), "serialize"), aimed_at(run):
+            path = keep_value(obj, str(identifier), None, None)
+        return str(path or "")
 
     def _write_documents(self, run: Run) -> None:
-        try:
+        with excused(run, "documents"):
             run.snapshot()
-        except StorageError as error:
-            run.excuse("documents", error)
-        if run.compiles and (self.create_graph or self.create_svg):
-            draw(run.layout, svg=self.create_svg)
+            if run.compiles and (self.create_graph or self.create_svg):
+                draw(run.layout, svg=self.create_svg)

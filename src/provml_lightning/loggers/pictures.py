@@ -32,7 +32,9 @@ def picture(item: Any) -> Any:
 def _channels_last(item: Any) -> Any:
     if not is_a(item, "torch.Tensor"):
         return item
-    array = item.detach().cpu().numpy()
+    tensor = item.detach().cpu()
+    # NumPy has no bfloat16 and no numbers of eight bits.
+    array = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
     return array.transpose(1, 2, 0) if array.ndim == 3 and array.shape[0] in _CHANNELS else array  # noqa: PLR2004
 
 
