@@ -61,6 +61,26 @@ def test_an_object_that_raises_anything_is_a_warning_and_stops_no_training(
         assert prov4ml.get_metric(logger.log_dir, "even")["value"].tolist() == [2.0]
 
 
+class OddSettings(dict[str, Any]):
+    """Settings that cannot be listed."""
+
+    def items(self) -> Any:
+        raise ZeroDivisionError("odd")
+
+
+def test_hyperparameters_that_cannot_be_listed_are_a_warning_and_stop_no_training() -> None:
+    class Logs(Digits):
+        def on_train_epoch_end(self) -> None:
+            self.logger.log_hyperparams(OddSettings(lr=0.1))
+
+    logger = prov4ml.ProvMLLogger()
+    teacher = trainer(logger, max_epochs=1)
+    with pytest.warns(RecordDroppedWarning, match="hyperparameters: .*odd"):
+        teacher.fit(Logs(), digits(), digits())
+    assert teacher.state.finished
+    assert "hyperparameters" in str(document(logger)["activity"])
+
+
 def log(logger: prov4ml.ProvMLLogger, name: str, failures: list[BaseException]) -> None:
     try:
         for step in range(300):

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from provml_lightning.domain.context import canonical_context
 from provml_lightning.domain.records import Note
-from provml_lightning.domain.values import to_plain
 from provml_lightning.errors import (
     ConfigurationError,
-    ProvMLError,
     RecordDroppedWarning,
     RecordError,
     SamplerError,
 )
 from provml_lightning.loggers.itwinai_base import known_kinds
 from provml_lightning.loggers.kinds import KINDS
+from provml_lightning.loggers.recording import excused
 from provml_lightning.loggers.stages import context_of_name, context_of_stage
 from provml_lightning.runtime.active import aimed_at
 from provml_lightning.runtime.faults import warn
 from provml_lightning.runtime.run import Run
 
-__all__ = ["Items", "each_named", "excused", "require_known"]
+__all__ = ["Items", "each_named", "require_known"]
 
 
 class Items:
@@ -76,21 +74,6 @@ def _where(kind: str, name: str, context: str | None, stage: str | None) -> str 
     if told is not None or kind == "param":
         return told
     return stage or context_of_name(name.removeprefix("global_"))  # as TorchTrainer names
-
-
-@contextmanager
-def excused(run: Run, topic: str) -> Iterator[None]:
-    """Let what cannot be kept be a warning and a note in the document: the training is worth more.
-
-    Raises:
-        ProvMLError: It cannot be kept and the run is strict.
-    """
-    try:
-        yield
-    except ProvMLError as error:
-        run.excuse(topic, error)
-    except Exception as error:  # noqa: BLE001  foreign objects raise anything
-        run.excuse(topic, RecordError(f"{topic}: {to_plain(error)}"))
 
 
 def each_named(item: Any, identifier: Any, kind: str) -> Iterator[tuple[Any, str]]:

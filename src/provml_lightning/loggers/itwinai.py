@@ -9,11 +9,12 @@ from typing_extensions import override
 
 from provml_lightning.domain.settings import CompressorType, MetricsType
 from provml_lightning.loggers.contexts import ContextLogger
-from provml_lightning.loggers.items import Items, each_named, excused, require_known
+from provml_lightning.loggers.items import Items, each_named, require_known
 from provml_lightning.loggers.itwinai_base import Base, check_initialized
 from provml_lightning.loggers.kinds import KINDS, keep_value
 from provml_lightning.loggers.parameters import keep_parameters
 from provml_lightning.loggers.provml import ProvMLLogger
+from provml_lightning.loggers.recording import excused
 from provml_lightning.loggers.workers import check_workers
 from provml_lightning.runtime.active import aimed_at
 from provml_lightning.runtime.exporting import draw

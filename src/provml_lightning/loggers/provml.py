@@ -26,7 +26,7 @@ from provml_lightning.loggers.lineage.parts import chosen_parts
 from provml_lightning.loggers.lineage.story import Story
 from provml_lightning.loggers.lineage.watcher import Lineage
 from provml_lightning.loggers.parameters import keep_hyperparameters
-from provml_lightning.loggers.recording import lightning_rank, on_recording_ranks
+from provml_lightning.loggers.recording import excused, lightning_rank, on_recording_ranks
 from provml_lightning.loggers.stages import (
     context_of_name,
     context_of_stage,
@@ -195,7 +195,9 @@ class ProvMLLogger(VersionedLogger):
         """
         trainer = self._trainers.current
         stage = None if trainer is None else context_of_stage(trainer)
-        keep_hyperparameters(self._opened(), params, stage)
+        run = self._opened()
+        with excused(run, "hyperparameters"):
+            keep_hyperparameters(run, params, stage)
         if metrics:
             self.log_metrics(metrics, step)
 

@@ -1,14 +1,19 @@
-"""Which ranks of a training record."""
+"""Which ranks of a training record, and what becomes of what they cannot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from lightning.fabric.utilities.rank_zero import rank_zero_only
 
-__all__ = ["lightning_rank", "on_recording_ranks"]
+from provml_lightning.domain.values import to_plain
+from provml_lightning.errors import ProvMLError, RecordError
+from provml_lightning.runtime.run import Run
+
+__all__ = ["excused", "lightning_rank", "on_recording_ranks"]
 
 P = ParamSpec("P")
 
@@ -37,3 +42,18 @@ def on_recording_ranks(
         return call(logger, *args, **kwargs) if logger.records_here else None
 
     return guarded
+
+
+@contextmanager
+def excused(run: Run, topic: str) -> Iterator[None]:
+    """Let what cannot be kept be a warning and a note in the document: the training is worth more.
+
+    Raises:
+        ProvMLError: It cannot be kept and the run is strict.
+    """
+    try:
+        yield
+    except ProvMLError as error:
+        run.excuse(topic, error)
+    except Exception as error:  # noqa: BLE001  foreign objects raise anything
+        run.excuse(topic, RecordError(f"{topic}: {to_plain(error)}"))
