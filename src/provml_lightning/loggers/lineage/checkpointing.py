@@ -93,7 +93,7 @@ class Checkpointing:
     def listen(self, trainer: Any) -> None:
         """Hear of a Trainer's saves, which it does not tell to callbacks alone."""
         if self.keeps_checkpoints:
-            self._known_run()
+            self._known_run()  # what cannot be listened to is noted there
             listen(trainer)
 
     def lend(self, trainer: Any) -> None:

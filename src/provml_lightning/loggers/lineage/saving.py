@@ -6,7 +6,7 @@ import sys
 import time
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,7 @@ class Saving:
     module: weakref.ref[Any]
     context: str | None
     step: int | None
-    attributes: Mapping[str, Plain] = field(default_factory=dict)
+    attributes: Mapping[str, Plain]
 
     def scored(self, scores: Mapping[str, Plain]) -> Saving:
         """Return the same with what a ModelCheckpoint monitors."""

@@ -67,7 +67,7 @@ class Story(Checkpointing):
     @quiet
     def enter(self, trainer: Any, module: Any) -> None:
         """Tell what is true of a ``fit``, ``validate``, ``test`` or ``predict`` from the start."""
-        self._known_run()
+        self._known_run()  # with another run another story begins
         self._begun.add(trainer)
         self._origin_is_told = False
         self._spans.begin(trainer)
