@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from socket import socket
@@ -17,10 +18,10 @@ import pytest
 import prov4ml
 
 HERE = Path(__file__).parents[2]
-pytestmark = pytest.mark.timeout(500)
+pytestmark = pytest.mark.timeout(200)
 
 PROGRAM = """
-import os, sys, time
+import os, signal, sys, time
 import torch
 import prov4ml
 from lightning.pytorch.callbacks import ModelCheckpoint
@@ -35,8 +36,9 @@ training = DataLoader(digits().dataset, batch_size=8, **workers)
 
 class Ranked(Digits):
     def training_step(self, batch, batch_idx):
-        if way == "dying" and self.global_rank == 1 and self.current_epoch == 1:
-            os._exit(3)
+        if way == f"rank {self.global_rank} dies" and self.current_epoch == 1:
+            open("died", "x").close()
+            os.kill(os.getpid(), signal.SIGKILL)
         self.log("rank", float(self.global_rank))
         return super().training_step(batch)
 
@@ -76,7 +78,13 @@ def launch(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedPr
     (*before, which, devices, way) = arguments
     command = [sys.executable, "-W", "ignore", *before, str(program), which, devices, way]
     return subprocess.run(
-        command, cwd=folder, env=environment(**more), check=False, capture_output=True, text=True
+        command,
+        cwd=folder,
+        env=environment(**more),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=150,
     )
 
 
@@ -167,21 +175,22 @@ def test_four_processes_of_torchrun_are_all_in_one_run(tmp_path: Path) -> None:
     assert_the_story_is_told_once(run, 4)
 
 
-def test_tasks_of_slurm_are_all_in_one_run(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
+def slurm(folder: Path, way: str) -> tuple[list[int], list[str]]:
+    """Run the program as two tasks that nobody watches; return how they ended, what they said."""
+    (folder / "program.py").write_text(PROGRAM)
     shared = {
         "SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "digits", "SLURM_NTASKS": "2",
         "SLURM_NTASKS_PER_NODE": "2", "SLURM_NNODES": "1", "SLURM_NODEID": "0",
         "SLURM_JOB_NUM_NODES": "1", "SLURM_NODELIST": "localhost",
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(),
     }  # fmt: skip
-    command = [sys.executable, "-W", "ignore", "program.py", "every", "2", "slurm"]
+    command = [sys.executable, "-W", "ignore", "program.py", "every", "2", way]
     with ExitStack() as stack:
         tasks = [
             stack.enter_context(
                 subprocess.Popen(
                     command,
-                    cwd=tmp_path,
+                    cwd=folder,
                     env=environment(**shared, SLURM_PROCID=rank, SLURM_LOCALID=rank),
                     stderr=subprocess.PIPE,
                     text=True,
@@ -189,23 +198,75 @@ def test_tasks_of_slurm_are_all_in_one_run(tmp_path: Path) -> None:
             )
             for rank in ("0", "1")
         ]
-        said = [task.communicate()[1] for task in tasks]
-    assert [task.returncode for task in tasks] == [0, 0], said
+        for task in tasks:
+            stack.callback(task.kill)
+        said = [task.communicate(timeout=100)[1] for task in tasks]
+    return [task.returncode for task in tasks], said
+
+
+def test_tasks_of_slurm_are_all_in_one_run(tmp_path: Path) -> None:
+    codes, said = slurm(tmp_path, "slurm")
+    assert codes == [0, 0], said
     run = the_run(tmp_path)
     values = prov4ml.get_metric(run, "rank")
     assert values.groupby("rank")["value"].unique().map(list).to_dict() == {0: [0.0], 1: [1.0]}
     assert_the_story_is_told_once(run, 2)
 
 
-def test_a_rank_that_dies_leaves_what_it_logged_and_holds_nobody_up(tmp_path: Path) -> None:
-    ended = launch(tmp_path, "every", "2", "dying")
-    assert ended.returncode != 0
+def notes(run: Path) -> list[str]:
+    """Return what the document on the disk tells its readers, but what a machine cannot measure."""
+    told = document(run)["activity"]["run/ranks_0"].get("provml:note", [])
+    return [told] if isinstance(told, str) else told
+
+
+def recovered(run: Path) -> str:
+    command = [sys.executable, "-m", "provml_lightning", "recover", str(run)]
+    ended = subprocess.run(
+        command, env=environment(), check=True, capture_output=True, text=True, timeout=60
+    )
+    return ended.stdout
+
+
+def assert_both_have_the_batches_of_the_first_epoch(folder: Path) -> Path:
+    """Return the run, in which nobody could go on without the other, and which ended soon."""
+    assert time.time() - (folder / "died").stat().st_mtime < 20
+    run = the_run(folder)
+    rows = prov4ml.get_metric(run, "rank").groupby("rank")["step"].apply(list).to_dict()
+    assert rows == {0: [0, 1], 1: [0, 1]}
+    return run
+
+
+@pytest.mark.parametrize("way", ["subprocesses", "slurm"])
+def test_a_rank_that_dies_holds_nobody_up_and_the_document_names_it(
+    tmp_path: Path, way: str
+) -> None:
+    if way == "slurm":
+        (zero, one), said = slurm(tmp_path, "rank 1 dies")
+        assert (zero, one) == (1, -signal.SIGKILL), said
+    else:  # Lightning kills rank zero too, within five seconds
+        assert launch(tmp_path, "every", "2", "rank 1 dies").returncode != 0
+    run = assert_both_have_the_batches_of_the_first_epoch(tmp_path)
+    if way == "subprocesses":
+        recovered(run)
+    assert [note for note in notes(run) if note.startswith("ranks:")] == [
+        "ranks: rank 1 was cut off before its end; what it logged until then is here"
+    ]
+    assert prov4ml.get_parameter(run, "ranks_0", "status") == "failed"
+    assert [one["provml:epoch"] for one in versions(document(run))] == [0, 0]
+    assert "nothing to do, the record is whole" in recovered(run)
+
+
+def test_rank_zeros_death_is_named_once_the_run_was_recovered(tmp_path: Path) -> None:
+    (zero, one), said = slurm(tmp_path, "rank 0 dies")
+    assert (zero, one) == (-signal.SIGKILL, 1), said
     run = the_run(tmp_path)
-    values = prov4ml.get_metric(run, "rank")
-    assert set(values["rank"]) == {0, 1}
-    assert len(values[values["rank"] == 1]) == 2  # the batches of the epoch before
-    assert versions(document(run))
-    assert prov4ml.get_parameter(run, "ranks_0", "status") != "completed"
+    assert ": recovered" in recovered(run)
+    assert_both_have_the_batches_of_the_first_epoch(tmp_path)
+    assert [note for note in notes(run) if note.startswith("ranks:")] == [
+        "ranks: rank 0 was cut off before its end; what it logged until then is here"
+    ]
+    assert prov4ml.get_parameter(run, "ranks_0", "status") == "incomplete"
+    assert "nothing to do, the record is whole" in recovered(run)
 
 
 def test_a_rank_that_never_ends_is_waited_for_some_seconds_and_noted(tmp_path: Path) -> None:

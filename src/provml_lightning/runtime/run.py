@@ -18,9 +18,9 @@ from provml_lightning.runtime.ending import admit_losses, await_ranks, write_end
 from provml_lightning.runtime.exporting import try_all
 from provml_lightning.runtime.faults import Faults
 from provml_lightning.runtime.outcome import ended
+from provml_lightning.runtime.recovery import needs_recovery
 from provml_lightning.runtime.snapshot import compile_run
 from provml_lightning.runtime.values import Values
-from provml_lightning.storage.contents import is_settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -199,7 +199,7 @@ class Run(Block, Values):
                 failed = self._part if status is Status.COMPLETED else None
                 write_end(recorder, ended(status, error, final=True, told=self._pause or failed))
         steps: list[Callable[[], object]] = []
-        if self.compiles and not (recorder is None and is_settled(self.layout)):
+        if self.compiles and (recorder is not None or needs_recovery(self.layout)):
             steps.append(lambda: compile_run(self.layout, seal=True))
         if recorder is not None:
             steps.append(lambda: admit_losses(self.directory.name, recorder.lost))

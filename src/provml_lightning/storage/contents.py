@@ -11,6 +11,7 @@ from provml_lightning.domain.reading import RunContents
 from provml_lightning.domain.records import Ended, Opened, Record, Resumed, Status
 from provml_lightning.domain.settings import CompressorType, MetricsType
 from provml_lightning.errors import StorageError
+from provml_lightning.storage.cut_off import with_cut_off
 from provml_lightning.storage.folding import with_folds
 from provml_lightning.storage.formats import open_format
 from provml_lightning.storage.index import RunIndex, read_index
@@ -106,6 +107,13 @@ class Ledger:
             for journal in self.journals
             if not _has_ended(journal) and self.seems_alive(journal.writer)
         ]
+
+    def cut_off(self) -> list[int]:
+        """Return the ranks, of several, whose last process neither ended nor seems to be alive."""
+        last = {one.writer.rank: one for one in self.journals if not one.writer.forked}
+        open_ended = [one.writer for one in last.values() if not _has_ended(one)]
+        dead = [writer.rank for writer in open_ended if not self.seems_alive(writer)]
+        return dead if len(last) > 1 else []
 
     def seems_alive(self, writer: Writer) -> bool:
         """Tell whether a writer's process still writes, as far as this machine can tell."""
@@ -213,10 +221,11 @@ def _form(index: RunIndex | None) -> MetricsFormat:
 
 def _contents(ledger: Ledger, compiled: Compiled, sums: Sums) -> RunContents:
     names = [series.name for series in compiled.series]
+    told = _in_order(ledger.journals)
     return RunContents(
         directory=ledger.layout.directory.name,
         writers=tuple(journal.writer for journal in ledger.journals),
-        records=tuple(with_folds(ledger, _in_order(ledger.journals), names)),
+        records=tuple(with_cut_off(ledger, with_folds(ledger, told, names))),
         series=tuple(compiled.series),
         files=tuple(compiled.files),
         status=ledger.status,

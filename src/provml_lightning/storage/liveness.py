@@ -47,13 +47,8 @@ def process_start(pid: int) -> int | None:
     Source:
         ``/proc/<pid>/stat``, fields 3 (state) and 22 [clock ticks since boot].
     """
-    if sys.platform != "linux":
-        return None
-    try:
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if state in _DEAD else int(fields[18])
-    except (OSError, ValueError, IndexError):
-        return None
+    state, start = _state_and_start(pid) or ("X", 0)
+    return None if state in _DEAD else start
 
 
 def this_process(rank: int, *, forked: bool) -> Writer:
@@ -75,8 +70,11 @@ def is_running(writer: Writer) -> bool | None:
     """Tell whether the process that wrote still runs; None where this machine cannot tell."""
     if writer.place is None or writer.place != process_place():
         return None
-    start = process_start(writer.pid)
-    return _exists(writer.pid) if start is None else start == writer.process_start
+    known = _state_and_start(writer.pid)
+    if known is None:
+        return _exists(writer.pid)
+    state, start = known
+    return state not in _DEAD and start == writer.process_start
 
 
 def seems_alive(writer: Writer, files: Sequence[Path]) -> bool:
@@ -86,6 +84,17 @@ def seems_alive(writer: Writer, files: Sequence[Path]) -> bool:
         return running
     newest = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
     return time.time() - newest < _FRESH
+
+
+def _state_and_start(pid: int) -> tuple[str, int] | None:
+    """Return what ``/proc`` says of a process; None where it says nothing."""
+    if sys.platform != "linux":
+        return None
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return state, int(fields[18])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _exists(pid: int) -> bool:

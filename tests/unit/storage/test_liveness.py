@@ -56,7 +56,7 @@ def test_of_another_machine_or_container_only_the_age_of_its_files_tells(
 @linux
 def test_a_process_that_proc_hides_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     here = this_process(0, forked=False)
-    monkeypatch.setattr(liveness, "process_start", lambda _: None)
+    monkeypatch.setattr(liveness, "_state_and_start", lambda _: None)
     assert is_running(here)
     assert is_running(dataclasses.replace(here, pid=2**22 - 1)) is False
 
@@ -69,5 +69,7 @@ def test_a_process_that_ended_and_was_not_asked_about_is_dead() -> None:
         while process_start(child.pid) is not None and time.monotonic() < deadline:
             time.sleep(0.01)
         assert process_start(child.pid) is None
+        here = this_process(0, forked=False)
+        assert is_running(dataclasses.replace(here, pid=child.pid)) is False
     finally:
         child.wait()
