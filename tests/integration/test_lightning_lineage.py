@@ -67,153 +67,6 @@ def of_kind(logger: Any, name: str) -> dict[str, dict[str, Any]]:
     return {key: one for key, one in entities if one["prov:type"] == kind(name)}
 
 
-class Clock(Callback):
-    """Writes down when the Trainer spoke of each of its stages, epochs and batches."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, datetime]] = []
-
-    def first(self, hook: str) -> datetime:
-        return next(time for name, time in self.told if name == hook)
-
-    def before(self, hook: str) -> datetime:
-        """Return when the Trainer spoke last before it spoke of something for the first time."""
-        return self.told[self.places(hook)[0] - 1][1]
-
-    def last(self, hook: str) -> datetime:
-        return next(time for name, time in reversed(self.told) if name == hook)
-
-    def places(self, hook: str) -> list[int]:
-        return [place for place, (name, _) in enumerate(self.told) if name == hook]
-
-
-def _hook(name: str) -> Any:
-    return lambda self, *_, **__: self.told.append((name, datetime.now(UTC)))
-
-
-for _name in (
-    "setup", "on_fit_start", "on_sanity_check_start", "on_sanity_check_end",
-    "on_train_start", "on_train_end", "on_train_epoch_start", "on_train_epoch_end",
-    "on_train_batch_end", "on_validation_start", "on_validation_end", "on_validation_batch_end",
-    "on_test_start", "on_test_end", "on_predict_start", "on_predict_end",
-):  # fmt: skip
-    setattr(Clock, _name, _hook(_name))
-
-
-def test_every_stage_is_a_context_with_the_trainers_own_times() -> None:
-    logger, clock = prov4ml.ProvMLLogger(), Clock()
-    teacher = trainer(logger, callbacks=[clock], num_sanity_val_steps=1)
-    model = Digits()
-    ended: dict[str, datetime] = {}
-    teacher.fit(model, digits(), digits())
-    ended["train"] = datetime.now(UTC)
-    teacher.test(model, digits(), verbose=False)
-    ended["test"] = datetime.now(UTC)
-    teacher.predict(model, digits())
-    ended["predict"] = datetime.now(UTC)
-
-    told = {
-        name: tuple(datetime.fromisoformat(one[f"prov:{end}Time"]) for end in ("start", "end"))
-        for name, one in document(logger)["activity"].items()
-        if name.startswith("context/")
-    }
-    stages = {"train": "Training", "test": "Testing", "predict": "Prediction"}
-    for stage, name in stages.items():
-        start, end = told[f"context/{name}"]
-        assert clock.before(f"on_{stage}_start") < start <= clock.first(f"on_{stage}_start")
-        assert clock.last(f"on_{stage}_end") <= end <= ended[stage]
-    start, end = told["context/Sanity%20checking"]
-    assert clock.before("on_sanity_check_start") < start <= clock.first("on_sanity_check_start")
-    assert clock.before("on_sanity_check_end") < end <= clock.first("on_sanity_check_end")
-    start, end = told["context/Validation"]
-    assert clock.first("on_train_start") < start
-    assert clock.last("on_validation_batch_end") < end <= clock.last("on_validation_end")
-
-
-def test_a_stage_that_an_exception_ends_ends_with_it() -> None:
-    class Broken(Digits):
-        def on_validation_start(self) -> None:
-            raise RuntimeError("in validation")
-
-    logger, before = prov4ml.ProvMLLogger(), datetime.now(UTC)
-    with pytest.raises(RuntimeError, match="in validation"):
-        trainer(logger).fit(Broken(), digits(), digits())
-    told = document(logger)["activity"]
-    for name in ("Training", "Validation"):
-        ended = datetime.fromisoformat(told[f"context/{name}"]["prov:endTime"])
-        assert before < ended <= datetime.now(UTC)
-
-
-class LogsEpochs(Digits):
-    def training_step(self, batch: Any) -> torch.Tensor:
-        loss = self.loss(batch)
-        self.log("epoch_loss", loss, on_step=False, on_epoch=True)
-        return loss
-
-
-def test_every_epoch_has_its_number_and_a_duration_that_the_trainers_hooks_enclose() -> None:
-    logger, clock = prov4ml.ProvMLLogger(), Clock()
-    teacher = trainer(logger, callbacks=[clock], max_epochs=3, num_sanity_val_steps=1)
-    model = LogsEpochs()
-    teacher.fit(model, digits(), digits())
-    teacher.test(model, digits(), verbose=False)
-
-    frame = prov4ml.get_metric(logger.log_dir, "epoch_time", "Training")
-    assert frame["epoch"].tolist() == [0, 1, 2]
-    assert frame["step"].tolist() == [BATCHES - 1, 2 * BATCHES - 1, 3 * BATCHES - 1]
-    for name, context in (
-        ("epoch_loss", "Training"), ("val_loss", "Validation"), ("test_loss", "Testing"),
-    ):  # fmt: skip
-        own = prov4ml.get_metric(logger.log_dir, "epoch_time", context)
-        lightnings = prov4ml.get_metric(logger.log_dir, name, context)
-        for column in ("step", "epoch"):
-            assert own[column].tolist() == lightnings[column].tolist()
-    starts, ends = clock.places("on_train_epoch_start"), clock.places("on_train_epoch_end")
-    for start, end, seconds in zip(starts, ends, frame["value"], strict=True):
-        # Ours hears of both before the clock does, and after what the Trainer spoke of before.
-        at_least = clock.told[end - 1][1] - clock.told[start][1]
-        at_most = clock.told[end][1] - clock.told[start - 1][1]
-        assert at_least.total_seconds() <= seconds <= at_most.total_seconds()
-    assert prov4ml.get_metric(logger.log_dir, "epoch_time", "Validation")["epoch"].tolist() == [
-        0, 1, 2,
-    ]  # fmt: skip
-    assert len(prov4ml.get_metric(logger.log_dir, "epoch_time", "Testing")) == 1
-    entity = document(logger)["entity"]["metric/Training/epoch_time/lightning"]
-    assert entity["provml:unit"] == "s"
-
-
-def test_settings_of_the_trainer_are_those_that_it_reports() -> None:
-    logger = prov4ml.ProvMLLogger()
-    teacher = trainer(
-        logger, accumulate_grad_batches=2, gradient_clip_val=0.5, precision="bf16-mixed",
-        limit_val_batches=2, min_epochs=1, gradient_clip_algorithm="norm",
-    )  # fmt: skip
-    teacher.fit(Digits(), digits(), digits())
-
-    told = parameters(logger)
-    settings = {
-        name.removeprefix("trainer/"): value
-        for name, value in told.items()
-        if name.startswith("trainer/")
-    }
-    others = {"accelerator", "strategy", "device", "gradient_clip_algorithm"}
-    assert len(settings) > 20
-    for name in settings.keys() - others:
-        assert settings[name] == getattr(teacher, name), name
-        assert type(settings[name]) is type(getattr(teacher, name)), name
-    assert settings["precision"] == "bf16-mixed"
-    assert settings["gradient_clip_algorithm"] == "norm"
-    assert settings["accelerator"] == type(teacher.accelerator).__name__ == "CPUAccelerator"
-    assert settings["strategy"] == type(teacher.strategy).__name__ == "SingleDeviceStrategy"
-    assert settings["device"] == str(teacher.strategy.root_device) == "cpu"
-
-
-def test_what_a_trainer_does_not_set_is_absent() -> None:
-    logger = prov4ml.ProvMLLogger()
-    trainer(logger).fit(Digits(), digits(), digits())
-    assert "trainer/gradient_clip_val" not in parameters(logger)
-
-
 def test_the_seeds_are_those_that_were_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("PL_GLOBAL_SEED", "PL_SEED_WORKERS"):
         monkeypatch.setenv(variable, "")
@@ -226,62 +79,6 @@ def test_the_seeds_are_those_that_were_set(monkeypatch: pytest.MonkeyPatch) -> N
         "seed/global": 1234,
         "seed/workers": 1,
     }
-
-
-class TwoOptimizers(Digits):
-    """Takes turns with two optimizers by hand, each with a scheduler."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.automatic_optimization = False
-
-    def training_step(self, batch: Any) -> None:
-        for optimizer in self.optimizers():
-            optimizer.zero_grad()
-            self.manual_backward(self.loss(batch))
-            optimizer.step()
-
-    def configure_optimizers(self) -> Any:
-        groups = [
-            {"params": [self.layer.weight], "lr": 0.25},
-            {"params": [self.layer.bias], "lr": 0.125, "weight_decay": 0.5},
-        ]
-        first = torch.optim.SGD(groups, momentum=0.75)
-        second = torch.optim.SGD(self.parameters(), lr=0.0625)
-        steps = torch.optim.lr_scheduler.MultiStepLR(first, milestones=[3, 5], gamma=0.5)
-        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(second, patience=7)
-        return [first, second], [
-            {"scheduler": steps, "interval": "step", "frequency": 2},
-            {"scheduler": plateau, "name": "by_hand"},
-        ]
-
-
-@pytest.mark.filterwarnings("ignore:The lr scheduler dict contains")
-def test_optimizers_and_schedulers_are_told_with_their_settings_by_group() -> None:
-    logger = prov4ml.ProvMLLogger()
-    teacher = trainer(logger, max_epochs=1)
-    teacher.fit(TwoOptimizers(), digits(), digits())
-
-    told = parameters(logger, "Training")
-    expected = {
-        "optimizer/SGD": "torch.optim.sgd.SGD",
-        "optimizer/SGD/lr": 0.25,
-        "optimizer/SGD/momentum": 0.75,
-        "optimizer/SGD/nesterov": False,
-        "optimizer/SGD/group_1/lr": 0.125,
-        "optimizer/SGD/group_1/weight_decay": 0.5,
-        "optimizer/SGD.2/lr": 0.0625,
-        "scheduler/MultiStepLR": "torch.optim.lr_scheduler.MultiStepLR",
-        "scheduler/MultiStepLR/milestones": "Counter({3: 1, 5: 1})",
-        "scheduler/MultiStepLR/gamma": 0.5,
-        "scheduler/MultiStepLR/interval": "step",
-        "scheduler/MultiStepLR/frequency": 2,
-        "scheduler/ReduceLROnPlateau/patience": 7,
-        "scheduler/ReduceLROnPlateau/name": "by_hand",
-    }
-    assert {name: told.get(name) for name in expected} == expected
-    assert told["optimizer/SGD/lr"] == teacher.optimizers[0].param_groups[0]["lr"]
-    assert not any("params" in name or "last_epoch" in name for name in told)
 
 
 class Guarded(Callback):
@@ -409,13 +206,28 @@ def test_a_model_that_changes_between_trainings_is_a_revision() -> None:
     assert counts == [650, 662]
 
 
-def kinds(logger: Any) -> set[str]:
+class Wordless(Digits):
+    """Logs nothing, so that all that is in the record comes from the Trainer."""
+
+    def training_step(self, batch: Any) -> torch.Tensor:
+        return self.loss(batch)
+
+    def validation_step(self, batch: Any) -> None:
+        self.loss(batch)
+
+    def on_train_end(self) -> None:
+        self.ended = datetime.now(UTC)
+
+
+def kinds(logger: Any, model: Wordless) -> set[str]:
     """Return the parts that a record holds."""
     told = document(logger)
     names = {one["prov:label"] for one in told["entity"].values()}
     first = {name.partition("/")[0] for name in names if "/" in name}
+    training = told["activity"].get("context/Training", {"prov:endTime": "0001-01-01T00:00:00Z"})
     holds = {
-        "stages": "context/Training" in told["activity"],
+        # Without it, Training is as long as what happens in it, all before its end is told.
+        "stages": datetime.fromisoformat(training["prov:endTime"]) > model.ended,
         "epochs": "epoch_time" in names,
         "trainer": "trainer" in first,
         "seeds": "seed" in first,
@@ -428,31 +240,20 @@ def kinds(logger: Any) -> set[str]:
     return {part for part, is_there in holds.items() if is_there}
 
 
-class Wordless(Digits):
-    """Logs nothing, so that all that is in the record comes from the Trainer."""
-
-    def training_step(self, batch: Any) -> torch.Tensor:
-        return self.loss(batch)
-
-    def validation_step(self, batch: Any) -> None:
-        self.loss(batch)
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_each_part_can_be_left_out(part: str) -> None:
     logger = prov4ml.ProvMLLogger(lineage=[other for other in PARTS if other != part])
-    trainer(logger, max_epochs=1, enable_checkpointing=True).fit(Wordless(), digits(), digits())
-    # Without its times, Training is still there as the place of the others.
-    expected = set(PARTS) if part == "stages" else set(PARTS) - {part}
-    assert kinds(logger) == expected
+    model = Wordless()
+    trainer(logger, max_epochs=1, enable_checkpointing=True).fit(model, digits(), digits())
+    assert kinds(logger, model) == set(PARTS) - {part}
 
 
 def test_without_lineage_nothing_of_it_is_told_and_no_callback_is_added() -> None:
-    logger = prov4ml.ProvMLLogger(lineage=False)
+    logger, model = prov4ml.ProvMLLogger(lineage=False), Wordless()
     teacher = trainer(logger, max_epochs=1, enable_checkpointing=True)
     before = list(teacher.callbacks)
-    teacher.fit(Wordless(), digits(), digits())
-    assert kinds(logger) == set()
+    teacher.fit(model, digits(), digits())
+    assert kinds(logger, model) == set()
     assert teacher.callbacks == before
 
 

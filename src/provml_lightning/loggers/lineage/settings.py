@@ -44,7 +44,15 @@ def trainer_settings(trainer: Any) -> Settings:
     for name in ("accelerator", "strategy"):
         told[f"trainer/{name}"] = type(attribute(trainer, name)).__name__
     told["trainer/device"] = str(attribute(attribute(trainer, "strategy"), "root_device"))
+    if any(map(_sets_accumulation, attribute(trainer, "callbacks") or ())):
+        del told["trainer/accumulate_grad_batches"]  # where the callback left it; its own is true
     return _known(told)
+
+
+def _sets_accumulation(callback: Any) -> bool:
+    """Tell whether a callback sets it for each epoch; pytorch_lightning has a class of its own."""
+    names = {kind.__name__ for kind in type(callback).__mro__}
+    return "GradientAccumulationScheduler" in names
 
 
 def seeds() -> Settings:
