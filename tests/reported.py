@@ -175,6 +175,8 @@ def of_optimizers(teacher: Trainer, reader: Reader, *names: str) -> Told:
     for config in teacher.lr_scheduler_configs:
         name = f"scheduler/{type(config.scheduler).__name__}"
         values |= _arguments(name, config.scheduler)
+        if isinstance(config.scheduler, lr_scheduler.ReduceLROnPlateau):
+            values[f"{name}/min_lr"] = config.scheduler.min_lrs  # one for each group
         for key in ("interval", "frequency", "monitor", "name"):
             values[f"{name}/{key}"] = getattr(config, key)
     return parameters(values, "Training")

@@ -220,6 +220,40 @@ def test_several_optimizers_are_told_with_all_their_groups_and_schedulers() -> N
     assert told(logger) == of_optimizers(teacher, reader, "SGD", "SGD.2")
 
 
+class WarmsUp(Digits):
+    """Has a scheduler that is made of two, and parameters that have names."""
+
+    def configure_optimizers(self) -> Any:
+        optimizer = torch.optim.SGD(self.named_parameters(), lr=0.5)
+        warm = lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=3)
+        cool = lr_scheduler.CosineAnnealingLR(optimizer, T_max=9, eta_min=0.125)
+        return [optimizer], [lr_scheduler.SequentialLR(optimizer, [warm, cool], milestones=[3])]
+
+
+def test_a_scheduler_that_is_made_of_others_is_told_with_theirs() -> None:
+    logger = prov4ml.ProvMLLogger(lineage=["optimizers"])
+    trainer(logger).fit(WarmsUp(), digits(), digits())
+    schedulers = {
+        key[2].removeprefix("scheduler/SequentialLR"): facts["value"][1]
+        for key, facts in told(logger).items()
+        if key[2].startswith("scheduler/")
+    }
+    assert schedulers == {
+        "": "torch.optim.lr_scheduler.SequentialLR",
+        "/interval": "epoch",
+        "/frequency": 1,
+        "/milestones": "[3]",
+        "/0": "torch.optim.lr_scheduler.LinearLR",
+        "/0/start_factor": 0.25,
+        "/0/end_factor": 1.0,
+        "/0/total_iters": 3,
+        "/1": "torch.optim.lr_scheduler.CosineAnnealingLR",
+        "/1/T_max": 9,
+        "/1/eta_min": 0.125,
+    }
+    assert not any("param_names" in key[2] for key in told(logger))
+
+
 def test_accumulation_that_a_callback_sets_is_told_as_it_sets_it_alone() -> None:
     logger, keeper = prov4ml.ProvMLLogger(), GradientAccumulationScheduler({0: 2, 1: 4})
     teacher = trainer(logger, callbacks=[keeper])

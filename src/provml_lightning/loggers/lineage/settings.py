@@ -36,6 +36,7 @@ _SIMPLE = (bool, int, float, str, Enum, PurePath, timedelta)
 _LONGEST = 64  # members of a setting, and settings of one object
 # What torch's schedulers keep under the name of an argument is where they are, not a setting.
 _STATES = frozenset({"last_epoch", "verbose"})
+_PARAMETERS = frozenset({"params", "param_names"})  # of a group; they are the model's
 
 
 def trainer_settings(trainer: Any) -> Settings:
@@ -74,16 +75,26 @@ def optimizer_settings(trainer: Any) -> Settings:
         told[name] = class_name(optimizer)
         for number, group in enumerate(optimizer.param_groups):
             prefix = f"{name}/group_{number}" if number else name
-            told |= {f"{prefix}/{key}": value for key, value in group.items() if key != "params"}
+            own = {key: value for key, value in group.items() if key not in _PARAMETERS}
+            told |= {f"{prefix}/{key}": value for key, value in own.items()}
     configs = trainer.lr_scheduler_configs
     for (name, scheduler), config in zip(
         _named("scheduler", [config.scheduler for config in configs]), configs, strict=True
     ):
-        told[name] = class_name(scheduler)
         for key in ("interval", "frequency", "monitor", "name"):
             told[f"{name}/{key}"] = getattr(config, key)
-        told |= {f"{name}/{key}": value for key, value in _arguments(scheduler, _STATES)}
+        told |= _scheduler_settings(name, scheduler)
     return _known({key: value for key, value in told.items() if _is_plain(value)})
+
+
+def _scheduler_settings(name: str, scheduler: Any) -> Settings:
+    """Return class and settings of a scheduler, and of those that it is made of, numbered."""
+    told: Settings = {name: class_name(scheduler)}
+    told |= {f"{name}/{key}": value for key, value in _arguments(scheduler, _STATES)}
+    # SequentialLR and ChainedScheduler of torch 2.13
+    for number, inner in enumerate(attribute(scheduler, "_schedulers") or ()):
+        told |= _scheduler_settings(f"{name}/{number}", inner)
+    return told
 
 
 def callback_settings(trainer: Any, without: type[Callback]) -> Settings:
@@ -108,7 +119,8 @@ def _named(kind: str, objects: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 def _arguments(one: Any, without: Iterable[str] = ()) -> Iterator[tuple[str, Any]]:
     """Yield what an object keeps of the arguments that its class is built with.
 
-    By custom that is an attribute of the same name, or of that name with a ``_`` before it.
+    By custom that is an attribute of the same name, or of that name with a ``_`` before it; where
+    there is one for each group of parameters, with an ``s`` behind it.
     """
     kept = attribute(one, "__dict__") or {}
     try:
@@ -116,7 +128,7 @@ def _arguments(one: Any, without: Iterable[str] = ()) -> Iterator[tuple[str, Any
     except (TypeError, ValueError):  # a class that says nothing of how it is built
         return
     for name in names[:_LONGEST]:
-        value = kept.get(name, kept.get(f"_{name}"))
+        value = next((kept[one] for one in (name, f"_{name}", f"{name}s") if one in kept), None)
         if name not in without and _is_plain(value):
             yield name, str(value) if isinstance(value, (timedelta, Mapping)) else value
 
