@@ -47,6 +47,8 @@ if __name__ == "__main__":
     if way == "late" and os.environ.get("LOCAL_RANK") == "1":
         time.sleep(5)
     logger = prov4ml.ProvMLLogger("ranks", collect_all_processes=every)
+    if "BEFORE" in os.environ:
+        logger.log_hyperparams({"told before": 1})
     keeper = ModelCheckpoint(monitor="val_loss", save_top_k=1, save_last=True)
     teacher = trainer(
         logger, devices=devices, enable_checkpointing=True, callbacks=[keeper],
@@ -133,6 +135,31 @@ def test_processes_that_fork_others_leave_one_run(
     run = the_run(tmp_path)
     assert prov4ml.get_metric(run, "rank")["value"].unique().tolist() == [0.0]
     assert prov4ml.get_metric(run, "epoch_time", "Training")["epoch"].tolist() == [0, 1]
+    assert prov4ml.get_parameter(run, "ranks_0", "status") == "completed"
+    assert_the_story_is_told_once(run, 2)
+
+
+@pytest.mark.parametrize("before", [{}, {"BEFORE": "1"}])
+@pytest.mark.parametrize("strategy", ["ddp_spawn", "ddp_fork", "ddp_notebook"])
+def test_processes_born_of_the_script_are_ranks_of_its_run_each_with_its_own_rows(
+    tmp_path: Path, strategy: str, before: dict[str, str]
+) -> None:
+    ended = launch(tmp_path, "every", "2", strategy, **before)
+    assert ended.returncode == 0, ended.stderr
+    run = the_run(tmp_path)
+    # Four batches on two ranks, two epochs.
+    values = prov4ml.get_metric(run, "rank")
+    assert list(zip(values["rank"], values["value"], values["step"], strict=True)) == [
+        (rank, float(rank), step) for rank in (0, 1) for step in range(4)
+    ]
+    epochs = prov4ml.get_metric(run, "epoch_time", "Training")
+    assert list(zip(epochs["rank"], epochs["epoch"], strict=True)) == [
+        (rank, epoch) for rank in (0, 1) for epoch in (0, 1)
+    ]
+    agents = document(run)["agent"].values()
+    processes = [one["provml:rank"] for one in agents if "provml:rank" in one]
+    assert sorted(processes) == [0, *([0] if before else []), 1]  # with the script itself
+    assert prov4ml.list_parameters(run).get("told before") == (1 if before else None)
     assert prov4ml.get_parameter(run, "ranks_0", "status") == "completed"
     assert_the_story_is_told_once(run, 2)
 

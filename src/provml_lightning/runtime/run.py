@@ -18,6 +18,7 @@ from provml_lightning.runtime.ending import admit_losses, await_ranks, write_end
 from provml_lightning.runtime.exporting import try_all
 from provml_lightning.runtime.faults import Faults
 from provml_lightning.runtime.outcome import ended
+from provml_lightning.runtime.ranks import global_rank
 from provml_lightning.runtime.recovery import needs_recovery
 from provml_lightning.runtime.snapshot import compile_run
 from provml_lightning.runtime.values import Values
@@ -82,6 +83,7 @@ class Run(Block, Values):
         self._strict = strict
         self._faults = self._new_faults()
         self._forked = False
+        self._was_rank = global_rank()
         self._closed = False
         self._pause: Ended | None = None
         self._part: Ended | None = None
@@ -259,6 +261,8 @@ class Run(Block, Values):
         return Faults(self.directory.name, strict=self._strict, note=self.mention)
 
     def _new_recorder(self) -> Recorder:
+        if self._forked and (now := global_rank()) != self._was_rank:
+            self.rank = now  # it was forked to train as one of several
         recorder = begin(
             self.layout,
             self.rank,
