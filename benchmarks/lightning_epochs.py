@@ -32,7 +32,7 @@ def measure(*, quick: bool) -> list[Row]:
 
 
 def contend(rounds: int, steps: int) -> dict[str, list[Times]]:
-    """Fit with the logger and without one, ten steps in turn; return the times of the whole."""
+    """Fit with the logger and without one, fifty steps in turn; return the times of the whole."""
     contenders = {
         name: partial(fit, build, steps, epochs=EPOCHS)
         for name, build in loggers().items()

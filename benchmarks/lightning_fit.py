@@ -24,7 +24,7 @@ IDLE = "a logger that does nothing"
 CSV = "CSVLogger"
 TENSORBOARD = "TensorBoardLogger"
 
-STEPS_OF_A_TURN = 10
+STEPS_OF_A_TURN = 50  # whoever comes to its turn finds the caches full of the others
 RATIO_BUDGETS = {NONE: 1.02, IDLE: None, CSV: 1.0, TENSORBOARD: 1.0}
 
 
@@ -81,7 +81,7 @@ def column(times: list[list[float]], clock: str) -> list[float]:
 
 
 def contend(rounds: int, steps: int) -> dict[str, dict[str, list[Times]]]:
-    """Fit with every logger, ten steps in turn; return the times of the loop and of the whole."""
+    """Fit with every logger, fifty steps in turn; return the times of the loop and of the whole."""
     found = compete({name: partial(fit, build, steps) for name, build in loggers().items()}, rounds)
     return {
         "loop": {name: [one.loop for one in workers] for name, workers in found.items()},
