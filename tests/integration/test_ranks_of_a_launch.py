@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import prov4ml
-from provml_lightning.domain.records import Status
+from provml_lightning.domain.records import Note, Status
 from provml_lightning.query.overview import read_overview
 from provml_lightning.runtime.recovery import recover
-from provml_lightning.storage.contents import is_settled
+from provml_lightning.storage.contents import is_settled, read_contents
 from provml_lightning.storage.layout import RunLayout
+from provml_lightning.storage.liveness import process_place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,6 +175,27 @@ def test_a_run_without_rank_zero_says_so_while_the_others_go_on_and_afterwards(
     assert rows(run) == {0: 50, 1: 50}
     assert rows(run, "after") == {1: 1}
     assert notes(run) == [CUT_OFF.format(0)]
+
+
+def test_of_a_rank_on_another_machine_only_its_silence_is_told(tmp_path: Path) -> None:
+    (tmp_path / "go on").touch()
+    launch(tmp_path, 2, way="rank 1 dies")
+    (run,) = prov4ml.list_runs_in_proj(tmp_path)
+    layout = RunLayout(run)
+    journal = layout.journal_file("rank-00001")
+    here = json.dumps(process_place())
+    assert journal.read_text().count(here) == 1
+    journal.write_text(journal.read_text().replace(here, '"another boot/1"'))
+    silent = (
+        "rank 1 has not ended, and has told nothing for minutes from another machine;"
+        " what it logged until then is here"
+    )
+    for quiet, expected in ((0, []), (301, [silent])):
+        for file in layout.journal.iterdir():
+            os.utime(file, (time.time() - quiet, time.time() - quiet))
+        records = [record for _, record in read_contents(layout).records]
+        said = [one.message for one in records if isinstance(one, Note) and one.topic == "ranks"]
+        assert said == expected
 
 
 @pytest.mark.parametrize("rank", [0, 1])

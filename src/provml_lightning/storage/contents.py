@@ -108,12 +108,17 @@ class Ledger:
             if not _has_ended(journal) and self.seems_alive(journal.writer)
         ]
 
-    def cut_off(self) -> list[int]:
-        """Return the ranks, of several, whose last process neither ended nor seems to be alive."""
+    def cut_off(self) -> dict[int, bool]:
+        """Return the ranks, of several, whose last process neither ended nor seems to be alive.
+
+        Those that are dead for sure are true; of another machine's only the files' age tells.
+        """
         last = {one.writer.rank: one for one in self.journals if not one.writer.forked}
+        if len(last) == 1:
+            return {}
         open_ended = [one.writer for one in last.values() if not _has_ended(one)]
-        dead = [writer.rank for writer in open_ended if not self.seems_alive(writer)]
-        return dead if len(last) > 1 else []
+        silent = [writer for writer in open_ended if not self.seems_alive(writer)]
+        return {writer.rank: is_running(writer) is False for writer in silent}
 
     def seems_alive(self, writer: Writer) -> bool:
         """Tell whether a writer's process still writes, as far as this machine can tell."""
