@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -10,7 +11,14 @@ from typing import Any
 
 import pytest
 import torch
-from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint
+from lightning.pytorch.callbacks import (
+    BatchSizeFinder,
+    Callback,
+    EarlyStopping,
+    LearningRateFinder,
+    ModelCheckpoint,
+)
+from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.plugins.environments import SLURMEnvironment
 from lightning.pytorch.tuner import Tuner
 from torchmetrics import MeanMetric
@@ -140,6 +148,44 @@ def test_searches_leave_neither_epochs_nor_checkpoints_and_the_size_they_found()
     ]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.filterwarnings("ignore:.*treespec.*:FutureWarning")
+def test_searches_that_are_callbacks_leave_what_they_found_and_nothing_of_their_trials(
+    order: int,
+) -> None:
+    logger, witness, keeper = prov4ml.ProvMLLogger(), Witness(), ModelCheckpoint(save_top_k=-1)
+    sizes = BatchSizeFinder(max_trials=2, steps_per_trial=1)
+    rates = LearningRateFinder(num_training_steps=30, early_stop_threshold=None)
+    callbacks = [sizes, rates, keeper][::order]
+    teacher = trainer(logger, witness, max_epochs=4, enable_checkpointing=True, callbacks=callbacks)
+    model, data = Sized(), DigitsData()
+    teacher.fit(model, datamodule=data)
+    assert teacher.global_step == 4 * 32 / 4
+    assert len(model.seen) > teacher.global_step + 10, "the trials trained"
+    (tested,) = teacher.test(model, datamodule=data, verbose=False)
+    prov4ml.end_run()
+
+    assert data.batch_size == sizes.optimal_batch_size == 4
+    found = {
+        one["prov:label"]: one["provml:batch_size"]
+        for one in document(logger)["entity"].values()
+        if "provml:batch_size" in one
+    }
+    assert found == {"train": 4, "val": 4, "test": 4}
+    rate = prov4ml.list_parameters(logger.log_dir)["optimizer/SGD/lr"]
+    assert rate == rates.optimal_lr.suggestion() == model.learning_rate != 0.1
+    assert rows(logger, "loss", "Training") == told(witness, "loss")
+    assert len(told(witness, "loss")) == 32
+    times = [(step, epoch) for step, epoch, _ in rows(logger, "epoch_time", "Training")]
+    assert times == [(7, 0), (15, 1), (23, 2), (31, 3)]
+    assert rows(logger, "test_loss", "Testing") == told(witness, "test_loss")
+    assert [value for _, _, value in told(witness, "test_loss")] == [tested["test_loss"]]
+    assert len(rows(logger, "epoch_time", "Testing")) == 1
+    assert [one["dcterms:identifier"] for one in versions(logger)] == [
+        f"checkpoints/epoch={epoch}-step={8 * epoch + 8}.ckpt" for epoch in range(4)
+    ]
+
+
 @pytest.mark.filterwarnings("ignore:Checkpoint directory")
 def test_fits_one_after_the_other_are_one_story() -> None:
     logger = prov4ml.ProvMLLogger()
@@ -155,6 +201,34 @@ def test_fits_one_after_the_other_are_one_story() -> None:
     assert [epoch for _, epoch, _ in rows(logger, "epoch_time", "Training")] == [0, 1]
     assert prov4ml.get_metric(logger.log_dir, "after")["value"].tolist() == [1.0]
     assert status(logger) == "completed"
+
+
+def test_behind_another_logger_checkpoints_lie_in_that_ones_folder_and_are_versions() -> None:
+    csv, logger = CSVLogger(Path("csv").absolute()), prov4ml.ProvMLLogger()
+    keeper = ModelCheckpoint(monitor="val_loss", save_top_k=1, save_last=True)
+    teacher = trainer(csv, logger, max_epochs=3, enable_checkpointing=True, callbacks=[keeper])
+    teacher.fit(Digits(), digits(), digits())
+    prov4ml.end_run()
+
+    folder = Path(csv.log_dir)
+    assert Path(keeper.dirpath) == folder / "checkpoints"
+    assert not Path(logger.log_dir, "checkpoints").exists()
+    made = {key: one for key, one in document(logger)["entity"].items() if "provml:version" in one}
+    gone = {one["prov:entity"] for one in document(logger)["wasInvalidatedBy"].values()}
+    places = {key: one["dcterms:identifier"] for key, one in made.items()}
+    there = {str(path) for path in folder.glob("checkpoints/*.ckpt")}
+    assert {places[key] for key in made.keys() - gone} == there
+    assert there == {keeper.best_model_path, keeper.last_model_path}
+    deleted = {
+        str(folder / f"checkpoints/epoch={epoch}-step={4 * epoch + 4}.ckpt") for epoch in (0, 1)
+    }
+    assert {places[key] for key in gone} - there == deleted
+    for key in made.keys() - gone:
+        content = Path(places[key]).read_bytes()
+        assert made[key]["provml:sha256"] == hashlib.sha256(content).hexdigest()
+        assert made[key]["provml:step"] == teacher.global_step == 12
+    marked = [places[key] for key, one in made.items() if one.get("provml:is_best")]
+    assert marked == [keeper.best_model_path]
 
 
 class Preempted(Callback):
