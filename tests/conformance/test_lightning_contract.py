@@ -770,23 +770,30 @@ def test_a_configuration_file_builds_it_and_reads_back_what_it_writes() -> None:
 @pytest.mark.filterwarnings("ignore:.*LightningCLI's args parameter")
 def test_lightning_cli_runs_twice_each_configuration_beside_its_run() -> None:
     arguments = {
-        "trainer": {
-            "logger": {"class_path": "prov4ml.ProvMLLogger"},
-            "accelerator": "cpu",
-            "max_epochs": 1,
-            "log_every_n_steps": 1,
-            "enable_progress_bar": False,
-            "enable_model_summary": False,
-            "num_sanity_val_steps": 0,
-        }
+        "logger": {"class_path": "prov4ml.ProvMLLogger"},
+        "accelerator": "cpu",
+        "max_epochs": 1,
+        "log_every_n_steps": 1,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "num_sanity_val_steps": 0,
     }
+    settings = {"model": {"learning_rate": 0.05}, "data": {"batch_size": 16}}
     for version in (0, 1):
-        told = {"fit": arguments, "subcommand": "fit"}
+        told = {"fit": {"trainer": arguments, **settings}, "subcommand": "fit"}
         cli = LightningCLI(Digits, DigitsData, args=told, seed_everything_default=7)
         run = Path(f"prov/lightning_logs/version_{version}").absolute()
         assert cli.trainer.log_dir == str(run)
         assert (run / "config.yaml").is_file()
         assert (run / "checkpoints").is_dir()
+        logger = cli.trainer.logger
+        kept = parameters(logger)
+        assert kept["learning_rate"] == cli.model.learning_rate == 0.05
+        assert kept["batch_size"] == cli.datamodule.batch_size == 16
+        assert kept["seed/global"] == cli.config["fit"]["seed_everything"] == 7
+        assert kept["trainer/max_epochs"] == cli.trainer.max_epochs == 1
+        assert prov4ml.get_metric(logger.log_dir, "loss")["step"].tolist() == [0, 1]
+        assert status(logger) == "completed"
     LightningCLI(
         Digits, DigitsData, args=["fit", "--config", "prov/lightning_logs/version_0/config.yaml"]
     )
