@@ -68,4 +68,7 @@ def test_a_benchmark_that_does_not_exist_is_refused_with_those_that_do() -> None
     )
 
     assert done.returncode == 2
-    assert "choose from log, fit, step, disk, close, memory, read, import, system" in done.stderr
+    assert (
+        "choose from log, fit, epochs, step, disk, close, memory, read, import, system"
+        in done.stderr
+    )

@@ -256,7 +256,7 @@ def recovered(run: Path) -> str:
 
 def assert_both_have_the_batches_of_the_first_epoch(folder: Path) -> Path:
     """Return the run, in which nobody could go on without the other, and which ended soon."""
-    assert time.time() - (folder / "died").stat().st_mtime < 20
+    assert time.time() - (folder / "died").stat().st_mtime < 60, "the group's own limit is minutes"
     run = the_run(folder)
     rows = prov4ml.get_metric(run, "rank").groupby("rank")["step"].apply(list).to_dict()
     assert rows == {0: [0, 1], 1: [0, 1]}
@@ -272,9 +272,8 @@ def test_a_rank_that_dies_holds_nobody_up_and_the_document_names_it(
         assert (zero, one) == (1, -signal.SIGKILL), said
     else:  # Lightning kills rank zero too, within five seconds
         assert launch(tmp_path, "every", "2", "rank 1 dies").returncode != 0
+        recovered(the_run(tmp_path))
     run = assert_both_have_the_batches_of_the_first_epoch(tmp_path)
-    if way == "subprocesses":
-        recovered(run)
     assert [note for note in notes(run) if note.startswith("ranks:")] == [
         "ranks: rank 1 was cut off before its end; what it logged until then is here"
     ]
