@@ -236,10 +236,11 @@ def test_the_commit_that_a_run_found_by_itself_is_its_instrument_unless_there_we
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for commit in commits:
-        told = {"commit": commit, "dirty": True, "remote": "https://example.org/a/net"}
+        told = {"commit": commit, "remote": "https://example.org/a/net"}
         monkeypatch.setattr(
-            "provml_lightning.runtime.surroundings.git_facts", lambda _, told=told: told
+            "provml_lightning.runtime.surroundings.git_head", lambda _, told=told: told
         )
+        monkeypatch.setattr("provml_lightning.runtime.surroundings.git_dirty", lambda _: True)
         with prov4ml.start_run("net", provenance_save_dir=tmp_path, use_run_id=0):
             prov4ml.log_metric("loss", 0.5, "Training", 0)
 

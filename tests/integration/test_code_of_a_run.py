@@ -159,16 +159,17 @@ def test_a_git_that_gives_no_answer_holds_up_nothing_and_is_noted(
 ) -> None:
     may_answer = threading.Event()
 
-    def git_facts_late(_: Path) -> None:
+    def head_late(_: Path) -> dict[str, str]:
         may_answer.wait()
+        return {}
 
-    monkeypatch.setattr("provml_lightning.runtime.surroundings.git_facts", git_facts_late)
+    monkeypatch.setattr("provml_lightning.runtime.surroundings.git_head", head_late)
     monkeypatch.setattr("provml_lightning.runtime.surroundings._PATIENCE", 0.1)
     with prov4ml.start_run("net", provenance_save_dir=tmp_path / "prov"):
         prov4ml.log_metric("loss", 0.5, "Training", 0)
     may_answer.set()
     (note,) = own_facts(tmp_path / "prov" / "net_0")["provml:note"]
-    assert note == "git: git had not answered after 0.1 s, so the commit may be missing"
+    assert note == "git: git had not answered after 0.1 s, so what it says may be missing"
 
 
 def test_processes_that_are_forked_while_git_is_asked_keep_nobody_waiting(

@@ -9,14 +9,14 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint, OnExceptionCheckpoint
 
 import prov4ml
-from tests.stories import document, paths, versions
+from tests.stories import document, paths, relations, versions
 from tests.training import BATCHES, Digits, DigitsData, digits, trainer
 
 if TYPE_CHECKING:
@@ -170,3 +170,38 @@ def test_a_damaged_index_is_told_at_the_end_and_stops_no_test() -> None:
     (kept,) = prov4ml.get_metric(logger.log_dir, "test_loss", "Testing")["value"]
     assert kept == pytest.approx(told["test_loss"])
     assert len(versions(logger)) == 0
+
+
+class FailsToTest(Digits):
+    """Has no data for a test."""
+
+    def test_dataloader(self) -> Any:
+        raise ValueError("no data")
+
+
+def test_a_test_that_failed_within_takes_neither_origin_nor_data_from_the_training(
+    tmp_path: Path,
+) -> None:
+    start = tmp_path / "start.ckpt"
+    before = trainer(max_epochs=1)
+    before.fit(Digits(), digits(), digits())
+    before.save_checkpoint(start)
+    logger = prov4ml.ProvMLLogger()
+
+    def inner() -> None:
+        with suppress(ValueError):
+            trainer(logger).test(FailsToTest(), verbose=False)
+
+    teacher = trainer(logger, max_epochs=2, num_sanity_val_steps=0)
+    teacher.fit(trains(inner), digits(), digits(), ckpt_path=start)
+    teacher.save_checkpoint(tmp_path / "out.ckpt")
+    prov4ml.end_run()
+    names = {key: Path(one["dcterms:identifier"]).stem for key, one in versions(logger).items()}
+    told = relations(logger, "used", "activity", "entity")
+    used = [(activity, names[key]) for activity, key in told if key in names]
+    assert used == [("context/Training", "start")]
+    derived = relations(logger, "wasDerivedFrom", "generatedEntity", "usedEntity")
+    assert {(names[made], names.get(key, key)) for made, key in derived if made in names} == {
+        ("out", "start"),
+        ("out", "dataset/Training/train/lightning"),
+    }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -64,3 +66,41 @@ def test_parameters_are_taken_from_mappings_and_namespaces_nested_ones_too() -> 
     told = prov4ml.list_parameters(str(RUN))
     expected = {"lr": 0.1, "model/layers": 2, "model/password": "***", "batch_size": 8}
     assert {name: told.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("told", [None, 0.5, [("loss", 1.0)], "loss"])
+def test_what_has_no_names_is_refused(told: Any) -> None:
+    with prov4ml.start_run("digits"):
+        with pytest.raises(RecordError, match="must be a mapping"):
+            prov4ml.log_metrics(told)
+        with pytest.raises(RecordError, match="must be a mapping"):
+            prov4ml.log_params(told)
+
+
+def test_a_name_that_cannot_be_written_is_refused_before_anything_is_kept() -> None:
+    with prov4ml.start_run("digits"):
+        with pytest.raises(RecordError, match="no text that can be written"):
+            prov4ml.log_metrics({"first": 1.0, "b\ud800": 2.0})
+        prov4ml.log_metric("other", 1.0)
+    assert prov4ml.list_metrics(RUN)["label"].tolist() == ["other"]
+
+
+class Arguments(Namespace):
+    """What a parser of the user's returns."""
+
+
+@dataclass
+class Settings:
+    """Has a field that nobody has set."""
+
+    lr: float = 0.1
+    steps: int = field(init=False)
+
+
+def test_parameters_of_a_kind_of_namespace_and_of_a_dataclass_with_a_hole_are_kept() -> None:
+    with prov4ml.start_run("digits"):
+        prov4ml.log_params(Arguments(batch_size=8))
+        prov4ml.log_params(Settings())
+    told = prov4ml.list_parameters(str(RUN))
+    assert (told["batch_size"], told["lr"]) == (8, 0.1)
+    assert "steps" not in told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,10 @@ from provml_lightning.api.records import log_param
 from provml_lightning.capture.callers import library_of
 from provml_lightning.domain.scalars import to_step, to_time_ns, to_value
 from provml_lightning.domain.values import flatten
+from provml_lightning.errors import RecordError
 from provml_lightning.runtime.active import deliver
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from provml_lightning.runtime.active import AnyRun
 
 __all__ = ["log_metrics", "log_params"]
@@ -42,12 +42,12 @@ def log_metrics(
         epoch: Whole number, or None [1].
 
     Raises:
-        RecordError: A value is not one number, the step not a whole one, the time none; nothing is
-            kept then.
+        RecordError: There are no names, a value is not one number, the step not a whole one, the
+            time none; nothing is kept then.
     """
     when = to_time_ns("metrics", timestamp) if timestamp else time_ns()
     found = library_of(sys._getframe(1)) if source is None else source  # noqa: SLF001
-    read = {name: to_value(name, value) for name, value in flatten(metrics).items()}
+    read = {name: to_value(name, value) for name, value in _flat("metrics", metrics).items()}
     at, era = to_step("metrics", step), to_step("metrics", epoch)
 
     def tell(run: AnyRun) -> None:
@@ -72,6 +72,19 @@ def log_params(
         context: What they belong to; None for the run itself.
         source: The library that they come from.
         is_output: The run made them, such as final scores.
+
+    Raises:
+        RecordError: There are no names.
     """
-    for name, value in flatten(params).items():
+    for name, value in _flat("params", params).items():
         log_param(name, value, context, source, is_output=is_output)
+
+
+def _flat(what: str, told: Any) -> dict[str, Any]:
+    found = flatten(told)
+    if not found and not isinstance(told, Mapping):
+        raise RecordError(f"{what}={told!r} must be a mapping, a namespace or a dataclass")
+    for name in found:
+        if name != name.encode(errors="replace").decode():
+            raise RecordError(f"{what}: {name!r} is no text that can be written")
+    return found

@@ -19,10 +19,18 @@ from provml_lightning.domain.redaction import redact
 if TYPE_CHECKING:
     from provml_lightning.domain.values import Plain
 
-__all__ = ["code_folder", "git_diff", "git_facts", "project_sources"]
+__all__ = [
+    "code_folder",
+    "git_diff",
+    "git_dirty",
+    "git_facts",
+    "git_head",
+    "project_sources",
+]
 
 _TIMEOUT = 2.0  # seconds
 _LONGEST = 1 << 20  # bytes
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 # A repository's own configuration names programs to run; none of these is.
 _GIT = (
@@ -73,26 +81,51 @@ def git_facts(start: Path) -> dict[str, Plain] | None:
     counts as none.
 
     Returns:
-        ``root``; ``commit``, absent before the first; ``branch``, absent on a detached head;
-        ``dirty``, whether tracked files differ from the commit; ``describe``; ``remote``, the URL
-        of origin, or of the first remote, without credentials. What git does not answer within
-        2 s is absent.
+        ``root``; what :func:`git_head` has; ``describe``; ``dirty``, as :func:`git_dirty` has it.
+        What git does not answer within 2 s is absent.
     """
     root = _line(start, "rev-parse", "--show-toplevel")
     if root is None:
         return None
-    changes = _git(
-        start, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty"
-    )
-    facts = {
+    found = {
         "root": root,
-        "commit": _line(start, "rev-parse", "--verify", "--quiet", "HEAD"),
-        "branch": _line(start, "symbolic-ref", "--quiet", "--short", "HEAD"),
+        **git_head(start),
         "describe": _line(start, "describe", "--tags", "--always"),
-        "dirty": None if changes is None else bool(changes),
+        "dirty": git_dirty(start),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def git_head(start: Path) -> dict[str, str]:
+    """Return what a git repository stands at, nothing where ``start`` lies in none.
+
+    Returns:
+        ``commit``, absent before the first; ``branch``, absent on a detached head; ``remote``, the
+        URL of origin, or of the first remote, without credentials.
+    """
+    commit = _line(start, "rev-parse", "--verify", "--quiet", "HEAD")
+    branch = _line(start, "symbolic-ref", "--quiet", "HEAD")
+    if branch is None and commit is None:
+        return {}
+    found = {
+        "commit": commit if commit and _COMMIT.fullmatch(commit) else None,
+        "branch": branch and branch.removeprefix("refs/heads/"),
         "remote": _remote(start),
     }
-    return {name: value for name, value in facts.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def git_dirty(start: Path) -> bool | None:
+    """Return whether tracked files differ from the commit; None where git does not say."""
+    told = _git(
+        start,
+        *("status", "--porcelain", "--branch", "--untracked-files=no"),
+        "--ignore-submodules=dirty",
+    )
+    # It says the branch first: else it has failed, which its exit does not tell to who ignores it.
+    if told is None or not told.startswith(b"## "):
+        return None
+    return bool(told.partition(b"\n")[2])
 
 
 def git_diff(start: Path, *, max_bytes: int) -> bytes | None:
@@ -144,8 +177,8 @@ def _remote(start: Path) -> str | None:
     if not names:
         return None
     name = "origin" if "origin" in names else names[0]
-    url = _line(start, "config", "--get", f"remote.{name}.url")
-    return None if url is None else redact(url)
+    url = (_line(start, "config", "--get-all", f"remote.{name}.url") or "").partition("\n")[0]
+    return redact(url) or None
 
 
 def _line(start: Path, *arguments: str) -> str | None:

@@ -16,8 +16,8 @@ MASK = "***"
 
 # A name is secret by its last word: api_token and accessToken are, tokenizer and max_tokens not.
 _WORDS = (
-    r"(?:token|password|passwd|pwd|passphrase|secret|credentials?|authorization"
-    r"|(?:api|access|private)[_-]?key)"
+    r"(?:token|passwords?|passwd|pwd|passphrases?|secrets?|credentials?|authorization"
+    r"|(?:api|access|private)[_-]?keys?)"
 )
 _NAME = rf"(?:[\w.-]*(?:[_.-]|(?-i:(?<=[a-z0-9])(?=[A-Z]))))?{_WORDS}(?:[_-](?:id|key))?"
 # A password may have a slash in it, as keys of AWS do; what follows a port has none before its @.
@@ -39,6 +39,7 @@ _ASSIGNED = re.compile(
     r"(?P<value>\\{0,3}\"[^\"]*\"|\\{0,3}'[^']*'|(?:(?:bearer|basic|token)\s+)?\S+)",
     re.IGNORECASE,
 )
+_PASSWORD = re.compile(r"(?:passwords?|passwd|pwd|passphrases?)$", re.IGNORECASE)
 _OPTION = re.compile(rf"--?{_NAME}", re.IGNORECASE)
 _KNOWN_SHAPES = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}"
@@ -48,12 +49,23 @@ _KNOWN_SHAPES = re.compile(
 
 
 def safe_value(name: str, value: Any) -> Plain:
-    """Return a setting's value as a document can hold it; masked where its name says secret."""
+    """Return a setting's value as a document can hold it; masked where its name says secret.
+
+    So are texts below such a name, as in ``password/production``, but not below a ``token``, which
+    is a word of models too; of numbers only passwords are.
+    """
     plain = to_plain(value)
-    if not isinstance(plain, str):
-        return plain
-    secret = re.fullmatch(_NAME, name.rpartition("/")[2], re.IGNORECASE)
-    return MASK if secret else redact(plain)
+    *above, last = name.split("/")
+    if isinstance(plain, str):
+        groups = [one for one in above if "token" not in one.lower()]
+        secret = any(map(_is_secret, [*groups, last]))
+        return MASK if secret else redact(plain)
+    is_password = isinstance(plain, int) and _PASSWORD.search(last) is not None
+    return MASK if is_password and not isinstance(plain, bool) else plain
+
+
+def _is_secret(name: str) -> bool:
+    return re.fullmatch(_NAME, name, re.IGNORECASE) is not None
 
 
 def redact(text: str) -> str:

@@ -76,8 +76,9 @@ def _children(value: Any) -> Mapping[Any, Any] | None:
     if isinstance(value, Mapping):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if type(value).__name__ in ("Namespace", "SimpleNamespace"):
+        names = [field.name for field in dataclasses.fields(value)]
+        return {name: getattr(value, name) for name in names if hasattr(value, name)}
+    if any(kind.__name__ in {"Namespace", "SimpleNamespace"} for kind in type(value).__mro__):
         fields: dict[str, Any] = vars(value)
         return fields
     return None

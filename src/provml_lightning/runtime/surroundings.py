@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from provml_lightning.capture.artifacts import describe_file
 from provml_lightning.capture.environment import installed_packages, requirements_text
-from provml_lightning.capture.source import code_folder, git_facts
+from provml_lightning.capture.source import code_folder, git_dirty, git_head
 from provml_lightning.domain.records import Artifact, Commit, Note
 from provml_lightning.errors import ProvMLError, StorageError
 from provml_lightning.storage.index import write_whole
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from provml_lightning.runtime.run import Run
 
 __all__ = ["record_packages", "seek_commit"]
-
-_OF_A_COMMIT = [field.name for field in fields(Commit) if field.name != "time"]
 
 _PATIENCE = 2.0  # with git, when documents are written [s]
 
@@ -40,17 +37,21 @@ class _Inquiry(threading.Thread):
 
     @override
     def run(self) -> None:
-        facts: dict[str, Any] = git_facts(self._folder) or {}
-        if "commit" in facts:
-            told = {name: facts[name] for name in _OF_A_COMMIT if name in facts}
-            with suppress(ProvMLError):  # the run has ended, or says itself that it is strict
-                self._about.record(Commit(time=time.time_ns(), **told))
+        head: dict[str, Any] = git_head(self._folder)
+        if "commit" in head:
+            self._tell(Commit(time=time.time_ns(), **head))
+            if (dirty := git_dirty(self._folder)) is not None:  # the slow one
+                self._tell(Commit(time=time.time_ns(), commit=head["commit"], dirty=dirty))
+
+    def _tell(self, commit: Commit) -> None:
+        with suppress(ProvMLError):  # the run has ended, or says itself that it is strict
+            self._about.record(commit)
 
     def wait(self) -> None:
         """Let it end before documents are written, if it does soon."""
         self.join(self._patience)
         if self.is_alive() and self._patience:
-            told = f"git had not answered after {_PATIENCE:g} s, so the commit may be missing"
+            told = f"git had not answered after {_PATIENCE:g} s, so what it says may be missing"
             self._about.record(Note(time=time.time_ns(), topic="git", message=told))
         self._patience = 0.0
 

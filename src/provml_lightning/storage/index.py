@@ -51,7 +51,7 @@ def read_index(path: Path) -> RunIndex | None:
     """Return the index, or None where there is none yet.
 
     Raises:
-        MalformedDocumentError: The file is not an index.
+        MalformedDocumentError: The file is not an index, or one that names files elsewhere.
         StorageError: A later version of the library wrote it, or it cannot be read.
     """
     try:
@@ -62,17 +62,36 @@ def read_index(path: Path) -> RunIndex | None:
         return None
     except OSError as error:
         raise StorageError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise MalformedDocumentError(f"{path} is not the index of a run: {error!r}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _malformed(path, repr(error)) from error
     if isinstance(version, int) and version > FORMAT:
         raise StorageError(f"{path} was written by a later version; update provml-lightning")
+    return _checked(path, content)
+
+
+def _checked(path: Path, content: dict[str, Any]) -> RunIndex:
     known = {name: content[name] for name in RunIndex.__dataclass_fields__ if name in content}
     if (name := misfit(RunIndex, known)) is not None:
-        raise MalformedDocumentError(f"{path} is not the index of a run: {name}={known[name]!r}")
+        raise _malformed(path, f"{name}={known[name]!r}")
     try:
-        return RunIndex(**known)
+        index = RunIndex(**known)
     except TypeError as error:
-        raise MalformedDocumentError(f"{path} is not the index of a run: {error}") from error
+        raise _malformed(path, str(error)) from error
+    for name in (index.document, *index.sealed, *index.covers):
+        if not _is_plain_name(name):
+            raise _malformed(path, f"{name!r} is not the name of a file")
+    return index
+
+
+def _is_plain_name(name: object) -> bool:
+    """Tell whether a name leads nowhere else: who sends us a run may have written it."""
+    return isinstance(name, str) and name not in {"", ".", ".."} and not set(name) & set("/\\\0")
+
+
+def _malformed(path: Path, why: str) -> MalformedDocumentError:
+    return MalformedDocumentError(
+        f"{path} is not the index of a run: {why}. Delete it, and 'prov4ml recover' writes it anew"
+    )
 
 
 def write_index(path: Path, index: RunIndex) -> None:

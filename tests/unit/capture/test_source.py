@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import runpy
+import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -12,7 +14,14 @@ from types import ModuleType
 import pytest
 
 from provml_lightning.capture import source
-from provml_lightning.capture.source import code_folder, git_diff, git_facts, project_sources
+from provml_lightning.capture.source import (
+    code_folder,
+    git_diff,
+    git_dirty,
+    git_facts,
+    git_head,
+    project_sources,
+)
 
 AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
@@ -279,3 +288,43 @@ def test_the_code_of_a_notebook_or_an_installed_script_is_that_of_the_working_di
     _main(monkeypatch, installed)
     monkeypatch.chdir(tmp_path)
     assert code_folder() == tmp_path
+
+
+def _stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Put a git of its own before the real one."""
+    real, own = shutil.which("git"), folder / "bin"
+    own.mkdir()
+    (own / "git").write_text(f'#!/bin/sh\n{script}\nexec {real} "$@"\n')
+    (own / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{own}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_a_git_that_says_more_than_it_is_asked_tells_no_commit(
+    repository: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _stand_in(outside, monkeypatch, "echo hello from the cluster")
+    assert "commit" not in git_head(repository)
+    assert git_dirty(repository) is None
+
+
+def test_a_status_that_fails_where_nobody_hears_of_ends_is_no_clean_one(
+    repository: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert git_dirty(repository) is False
+    _stand_in(outside, monkeypatch, 'for one; do [ "$one" = status ] && exit 1; done')
+    handler = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert git_dirty(repository) is None
+    finally:
+        signal.signal(signal.SIGCHLD, handler)
+
+
+def test_a_branch_is_told_by_its_own_name_though_a_tag_has_the_same(repository: Path) -> None:
+    _git(repository, "tag", "trunk")
+    assert git_head(repository)["branch"] == "trunk"
+
+
+def test_of_several_addresses_of_a_remote_the_first_is_told(repository: Path) -> None:
+    _git(repository, "remote", "add", "origin", "https://a.example.org/x.git")
+    _git(repository, "remote", "set-url", "--add", "origin", "https://b.example.org/x.git")
+    assert git_head(repository)["remote"] == "https://a.example.org/x.git"

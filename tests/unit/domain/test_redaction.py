@@ -56,12 +56,24 @@ def test_secrets_are_masked_in_the_forms_that_settings_are_written_in(
 
 
 @pytest.mark.parametrize(
-    "name", ["dbPassword", "accessToken", "private_key", "pwd", "Authorization", "a/b/apiKey"]
+    "name",
+    [
+        *("dbPassword", "accessToken", "private_key", "pwd", "Authorization", "a/b/apiKey"),
+        *("password/prod", "credentials/value", "secrets/a", "api_keys", "db/passwords/0"),
+    ],
 )
 def test_a_setting_whose_name_says_secret_is_masked_whole(name: str) -> None:
     assert safe_value(name, "pa55") == "***"
 
 
-@pytest.mark.parametrize("name", ["tokenizer", "forward", "secretary", "keys", "broken"])
+def test_of_numbers_only_passwords_are_masked() -> None:
+    assert safe_value("db/password", 12345678) == "***"
+    assert safe_value("pad_token_id", 50256) == 50256
+    assert safe_value("password", True) is True
+
+
+@pytest.mark.parametrize(
+    "name", ["tokenizer", "forward", "secretary", "keys", "broken", "token/type"]
+)
 def test_a_setting_whose_name_only_looks_secret_is_kept(name: str) -> None:
     assert safe_value(name, "value") == "value"

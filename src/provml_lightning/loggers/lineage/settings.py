@@ -87,13 +87,14 @@ def optimizer_settings(trainer: Any) -> Settings:
     return _known({key: value for key, value in told.items() if _is_plain(value)})
 
 
-def _scheduler_settings(name: str, scheduler: Any) -> Settings:
+def _scheduler_settings(name: str, scheduler: Any, deepest: int = 2) -> Settings:
     """Return class and settings of a scheduler, and of those that it is made of, numbered."""
     told: Settings = {name: class_name(scheduler)}
     told |= {f"{name}/{key}": value for key, value in _arguments(scheduler, _STATES)}
-    # SequentialLR and ChainedScheduler of torch 2.13
-    for number, inner in enumerate(attribute(scheduler, "_schedulers") or ()):
-        told |= _scheduler_settings(f"{name}/{number}", inner)
+    made_of = attribute(scheduler, "_schedulers")  # SequentialLR, ChainedScheduler of torch 2.13
+    if deepest and isinstance(made_of, (list, tuple)):
+        for number, inner in enumerate(made_of[:_LONGEST]):
+            told |= _scheduler_settings(f"{name}/{number}", inner, deepest - 1)
     return told
 
 

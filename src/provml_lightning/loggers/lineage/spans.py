@@ -17,10 +17,12 @@ class Spans:
 
     Attributes:
         epochs: When the epoch of each stage that is under way began, by ``time.perf_counter`` [s].
+        is_origin_told: Whether it was told from which checkpoint they began.
     """
 
     def __init__(self) -> None:
         self.epochs: dict[str, float] = {}
+        self.is_origin_told = False
         self._ends: dict[str, int | None] = {}
 
     def begin(self, context: str) -> bool:

@@ -61,7 +61,6 @@ class Story(Checkpointing):
         super()._begin_run()
         self._begun: weakref.WeakSet[Any] = weakref.WeakSet()
         self._spans = SpansOf()
-        self._origin_is_told = True
         self._models = Models()
 
     @quiet
@@ -69,7 +68,6 @@ class Story(Checkpointing):
         """Tell what is true of a ``fit``, ``validate``, ``test`` or ``predict`` from the start."""
         self._known_run()  # with another run another story begins
         self._begun.add(trainer)
-        self._origin_is_told = False
         self._spans.begin(trainer)
         self._tell_settings(trainer)
         if self.keeps_checkpoints:
@@ -185,9 +183,10 @@ class Story(Checkpointing):
     @quiet
     def _tell_origin(self, trainer: Any, context: str) -> None:
         """Tell the checkpoint that a ``fit``, ``validate``, ``test`` or ``predict`` began from."""
-        if self._origin_is_told:
+        spans = self._spans.of(trainer)
+        if spans.is_origin_told:
             return
-        self._origin_is_told = True
+        spans.is_origin_told = True
         path = trainer.ckpt_path
         if context == Context.TRAINING.value:
             self._has_trained = True
