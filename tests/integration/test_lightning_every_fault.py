@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import sys
+import threading
 import warnings
 from collections import Counter
 from contextlib import contextmanager
@@ -85,6 +86,9 @@ class FirstBatch(Callback):
         self.disk = disk
 
     def on_train_batch_end(self, *_: Any) -> None:
+        for thread in threading.enumerate():
+            if thread.name == "provml-git":
+                thread.join()  # the pipes of a process are no disk
         self.disk.phase = self.disk.phase or "fit"
 
 
