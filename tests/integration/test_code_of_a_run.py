@@ -190,3 +190,17 @@ def test_processes_that_are_forked_while_git_is_asked_keep_nobody_waiting(
         may_end.clear()
         assert told["provml:git_commit"] == repository.git("rev-parse", "HEAD")
         assert told["provml:git_dirty"] is False
+
+
+@pytest.mark.filterwarnings("ignore:.*none left:provml_lightning.errors.RecordDroppedWarning")
+def test_whatever_goes_wrong_with_git_is_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> dict[str, str]:
+        raise MemoryError("none left")
+
+    monkeypatch.setattr("provml_lightning.runtime.surroundings.git_head", fail)
+    with prov4ml.start_run("net", provenance_save_dir=tmp_path / "prov"):
+        prov4ml.log_metric("loss", 0.5, "Training", 0)
+    (note,) = own_facts(tmp_path / "prov" / "net_0")["provml:note"]
+    assert note == "git: git could not be asked: none left"

@@ -13,7 +13,7 @@ from provml_lightning.capture.artifacts import describe_file
 from provml_lightning.capture.environment import installed_packages, requirements_text
 from provml_lightning.capture.source import code_folder, git_dirty, git_head
 from provml_lightning.domain.records import Artifact, Commit, Note
-from provml_lightning.errors import ProvMLError, StorageError
+from provml_lightning.errors import ProvMLError, RecordError, StorageError
 from provml_lightning.storage.index import write_whole
 
 if TYPE_CHECKING:
@@ -37,6 +37,13 @@ class _Inquiry(threading.Thread):
 
     @override
     def run(self) -> None:
+        try:
+            self._ask()
+        except Exception as error:  # noqa: BLE001  a thread's would be printed to the user
+            with suppress(ProvMLError):
+                self._about.excuse("git", RecordError(f"git could not be asked: {error}"))
+
+    def _ask(self) -> None:
         head: dict[str, Any] = git_head(self._folder)
         if "commit" in head:
             self._tell(Commit(time=time.time_ns(), **head))
