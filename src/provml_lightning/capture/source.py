@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from provml_lightning.domain.values import Plain
 
 __all__ = [
-    "code_folder",
+    "code_place",
     "git_diff",
     "git_dirty",
     "git_facts",
@@ -53,8 +53,8 @@ _ELSEWHERE = frozenset(
 )
 
 
-def code_folder() -> Path:
-    """Return the folder of the script that runs.
+def code_place() -> Path:
+    """Return the script that runs.
 
     Where there is none, as in a notebook, or it is an installed one, as torchrun is, the working
     directory.
@@ -65,12 +65,12 @@ def code_folder() -> Path:
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     if file is None:
         return Path.cwd()
-    folder = Path(file).resolve().parent
+    script = Path(file).resolve()
     installed = {*_installed_folders(), Path(sysconfig.get_path("scripts")).resolve()}
-    is_installed = bool(_INSTALLED.intersection(folder.parts)) or any(
-        folder.is_relative_to(one) for one in installed
+    is_installed = bool(_INSTALLED.intersection(script.parts)) or any(
+        script.is_relative_to(one) for one in installed
     )
-    return Path.cwd() if is_installed else folder
+    return Path.cwd() if is_installed else script
 
 
 def git_facts(start: Path) -> dict[str, Plain] | None:
@@ -116,7 +116,10 @@ def git_head(start: Path) -> dict[str, str]:
 
 
 def git_dirty(start: Path) -> bool | None:
-    """Return whether tracked files differ from the commit; None where git does not say."""
+    """Return whether tracked files differ from the commit; None where git does not say.
+
+    They do where ``start`` is a file that is not among them.
+    """
     told = _git(
         start,
         *("status", "--porcelain", "--branch", "--untracked-files=no"),
@@ -125,7 +128,8 @@ def git_dirty(start: Path) -> bool | None:
     # It says the branch first: else it has failed, which its exit does not tell to who ignores it.
     if told is None or not told.startswith(b"## "):
         return None
-    return bool(told.partition(b"\n")[2])
+    is_new = start.is_file() and _git(start, "ls-files", "--", start.name) == b""
+    return is_new or bool(told.partition(b"\n")[2])
 
 
 def git_diff(start: Path, *, max_bytes: int) -> bytes | None:

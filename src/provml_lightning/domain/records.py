@@ -82,7 +82,7 @@ class Commit:
     """The state of the git repository that the code of this process lies in.
 
     Attributes:
-        dirty: Whether tracked files differed from the commit.
+        dirty: Whether tracked files differed from the commit, or the script was none of them.
         remote: URL, without credentials.
     """
 

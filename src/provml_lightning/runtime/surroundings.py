@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from provml_lightning.capture.artifacts import describe_file
 from provml_lightning.capture.environment import installed_packages, requirements_text
-from provml_lightning.capture.source import code_folder, git_dirty, git_head
+from provml_lightning.capture.source import code_place, git_dirty, git_head
 from provml_lightning.domain.records import Artifact, Commit, Note
 from provml_lightning.errors import ProvMLError, RecordError, StorageError
 from provml_lightning.storage.index import write_whole
@@ -29,10 +29,10 @@ _PATIENCE = 2.0  # with git, when documents are written [s]
 class _Inquiry(threading.Thread):
     """Asks git, which may be slow, beside the training."""
 
-    def __init__(self, run: Run, folder: Path) -> None:
+    def __init__(self, run: Run, place: Path) -> None:
         super().__init__(name="provml-git", daemon=True)
         self._about = run
-        self._folder = folder
+        self._place = place
         self._patience = _PATIENCE
 
     @override
@@ -44,10 +44,10 @@ class _Inquiry(threading.Thread):
                 self._about.excuse("git", RecordError(f"git could not be asked: {error}"))
 
     def _ask(self) -> None:
-        head: dict[str, Any] = git_head(self._folder)
+        head: dict[str, Any] = git_head(self._place)
         if "commit" in head:
             self._tell(Commit(time=time.time_ns(), **head))
-            if (dirty := git_dirty(self._folder)) is not None:  # the slow one
+            if (dirty := git_dirty(self._place)) is not None:  # the slow one
                 self._tell(Commit(time=time.time_ns(), commit=head["commit"], dirty=dirty))
 
     def _tell(self, commit: Commit) -> None:
@@ -66,7 +66,7 @@ class _Inquiry(threading.Thread):
 def seek_commit(run: Run) -> None:
     """Tell a run the commit of the code that runs as soon as git has said it, if there is one."""
     with suppress(OSError, RuntimeError):  # no working directory; no thread can start now
-        inquiry = _Inquiry(run, code_folder())
+        inquiry = _Inquiry(run, code_place())
         inquiry.start()
         run.contributors.add(inquiry.wait)
 

@@ -15,7 +15,7 @@ import pytest
 
 from provml_lightning.capture import source
 from provml_lightning.capture.source import (
-    code_folder,
+    code_place,
     git_diff,
     git_dirty,
     git_facts,
@@ -269,7 +269,7 @@ def test_the_code_lies_where_the_script_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _main(monkeypatch, tmp_path / "project" / "train.py")
-    assert code_folder() == tmp_path / "project"
+    assert code_place() == tmp_path / "project" / "train.py"
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_the_code_of_a_notebook_or_an_installed_script_is_that_of_the_working_di
 ) -> None:
     _main(monkeypatch, installed)
     monkeypatch.chdir(tmp_path)
-    assert code_folder() == tmp_path
+    assert code_place() == tmp_path
 
 
 def _stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -328,3 +328,14 @@ def test_of_several_addresses_of_a_remote_the_first_is_told(repository: Path) ->
     _git(repository, "remote", "add", "origin", "https://a.example.org/x.git")
     _git(repository, "remote", "set-url", "--add", "origin", "https://b.example.org/x.git")
     assert git_head(repository)["remote"] == "https://a.example.org/x.git"
+
+
+def test_a_script_that_was_never_added_is_not_what_was_committed(repository: Path) -> None:
+    script = repository / "pkg" / "new [1].py"
+    script.write_text("x = 2\n")
+    assert git_dirty(script) is True
+    _git(repository, "add", ".")
+    assert git_dirty(script) is True
+    _git(repository, "commit", "-q", "-m", "second")
+    assert git_dirty(script) is False
+    assert git_dirty(repository / "pkg" / "main.py") is False
