@@ -19,7 +19,7 @@ HERE = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(400)
 
 PROGRAM = """
-import os, pathlib, sys
+import os, pathlib, sys, time
 import prov4ml
 from tests.training import Digits, digits, trainer
 
@@ -39,6 +39,7 @@ class Failing(Digits):
     def on_train_epoch_end(self):
         if self.global_rank == 0:
             raise ValueError("rank zero fails")
+        time.sleep(60)  # killed at once; in a collective it would abort, and be told of instead
 
 def fit(model):
     logger = prov4ml.ProvMLLogger()
