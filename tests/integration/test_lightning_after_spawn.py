@@ -125,7 +125,8 @@ if __name__ == "__main__":
         logger, max_epochs=1, strategy=sys.argv[1], enable_checkpointing=True, callbacks=[keeper]
     )
     second.fit(model, digits(), digits())
-    second.save_checkpoint("whole.ckpt")
+    second.save_checkpoint("prov/on/version_0/whole.ckpt")
+    second.test(model, digits(), verbose=False)  # whose processes read what they find there
 """
 
 

@@ -36,7 +36,8 @@ training = DataLoader(digits().dataset, batch_size=8, **workers)
 
 class Ranked(Digits):
     def training_step(self, batch, batch_idx):
-        if way == f"rank {self.global_rank} dies" and self.current_epoch == 1:
+        dies = f"rank {self.global_rank} dies" in (way, os.environ.get("DIES"))
+        if dies and self.current_epoch == 1:
             open("died", "x").close()
             os.kill(os.getpid(), signal.SIGKILL)
         self.log("rank", float(self.global_rank))
@@ -280,6 +281,20 @@ def test_a_rank_that_dies_holds_nobody_up_and_the_document_names_it(
     assert prov4ml.get_parameter(run, "ranks_0", "status") == "failed"
     assert [one["provml:epoch"] for one in versions(document(run))] == [0, 0]
     assert "nothing to do, the record is whole" in recovered(run)
+
+
+@pytest.mark.parametrize("strategy", ["ddp_spawn", "ddp_fork"])
+def test_a_rank_that_dies_is_named_though_the_script_had_opened_the_run(
+    tmp_path: Path, strategy: str
+) -> None:
+    ended = launch(tmp_path, "every", "2", strategy, BEFORE="1", DIES="rank 1 dies")
+    assert "process 1 terminated with signal SIGKILL" in ended.stderr
+    run = the_run(tmp_path)
+    recovered(run)
+    assert_both_have_the_batches_of_the_first_epoch(tmp_path)
+    assert "ranks: rank 1 was cut off before its end; what it logged until then is here" in notes(
+        run
+    )
 
 
 def test_rank_zeros_death_is_named_once_the_run_was_recovered(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
+from provml_lightning.domain.commit import Commit
 from provml_lightning.domain.files import Continued, FileDeleted, FileUsed, StoredFile
 from provml_lightning.domain.measured import Measured
 from provml_lightning.domain.power_measure import PowerMeasure
@@ -78,22 +79,6 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """The state of the git repository that the code of this process lies in.
-
-    Attributes:
-        dirty: Whether tracked files differed from the commit, or the script was none of them.
-        remote: URL, without credentials.
-    """
-
-    time: int
-    commit: str
-    branch: str | None = None
-    dirty: bool | None = None
-    remote: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """A metric got its number in this process's point log."""
 
@@ -157,10 +142,11 @@ class Model:
 class ModelVersion:
     """The weights of a model at one moment.
 
-    Told again with the same ``time`` it is the same version, of which more is known. ``stored`` is
-    a file inside the run, ``original`` one that lies elsewhere. ``derived`` has the times of the
-    versions and data sets that it is derived from; None for the version before it and the training
-    data since. ``is_trained`` is false for weights that no training data went into.
+    Told again with the same ``time`` it is the same version, of which more is known; ``told`` is
+    when, so that of several processes' words the last counts. ``stored`` is a file inside the run,
+    ``original`` one that lies elsewhere. ``derived`` has the times of the versions and data sets
+    that it is derived from; None for the version before it and the training data since.
+    ``is_trained`` is false for weights that no training data went into.
     """
 
     time: int
@@ -170,6 +156,7 @@ class ModelVersion:
     version: int | None = None
     derived: list[int] | None = None
     is_trained: bool = True
+    told: int | None = None
     context: str | None = None
     source: str | None = None
     step: int | None = None

@@ -126,7 +126,7 @@ def _whole(versions: Iterable[tuple[int, ModelVersion]]) -> list[tuple[int, Mode
     known: dict[tuple[object, ...], tuple[int, ModelVersion]] = {}
     for rank, told in versions:
         identity = (rank, *_names(told), told.version, told.source, told.time)
-        known[identity] = rank, told
+        known[identity] = rank, replace(told, told=None)
     return list(known.values())
 
 

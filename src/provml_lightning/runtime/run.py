@@ -261,13 +261,14 @@ class Run(Block, Values):
         return Faults(self.directory.name, strict=self._strict, note=self.mention)
 
     def _new_recorder(self) -> Recorder:
-        if self._forked and (now := global_rank()) != self._was_rank:
-            self.rank = now  # it was forked to train as one of several
+        forked = self._forked
+        if forked and (now := global_rank()) != self._was_rank:
+            self.rank, forked = now, False  # it was forked to train: a process of its own
         recorder = begin(
             self.layout,
             self.rank,
             [self.opened, *self._numbering.told()],
-            forked=self._forked,
+            forked=forked,
             waiting=self._waiting,
             faults=self._faults,
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from provml_lightning.domain.reading import RunContents
-from provml_lightning.domain.records import Ended, Opened, Record, Resumed, Status
+from provml_lightning.domain.records import Ended, ModelVersion, Opened, Record, Resumed, Status
 from provml_lightning.domain.settings import CompressorType, MetricsType
 from provml_lightning.errors import StorageError
 from provml_lightning.storage.cut_off import with_cut_off
@@ -249,7 +249,8 @@ def _in_order(journals: Sequence[JournalLines]) -> Iterator[tuple[int, Record]]:
 def _timed(journal: JournalLines, position: int) -> Iterator[tuple[int, int, int, Record]]:
     latest = 0
     for record in journal.records:
-        latest = max(latest, record.time)
+        again = record.told if isinstance(record, ModelVersion) else None
+        latest = max(latest, again or record.time)
         yield latest, position, journal.writer.rank, record
 
 

@@ -71,4 +71,5 @@ class Digests:
 
 
 def _with_digest(told: ModelVersion, file: StoredFile) -> ModelVersion:
-    return replace(told, stored=file) if told.stored else replace(told, original=file)
+    again = replace(told, told=time.time_ns())
+    return replace(again, stored=file) if told.stored else replace(again, original=file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -76,6 +77,7 @@ class Kept:
         inside = self.place.is_inside
         return replace(
             self.told,
+            told=time.time_ns(),
             stored=file if inside else None,
             original=None if inside else file,
             attributes=others,
@@ -88,5 +90,5 @@ class Kept:
         return (
             None
             if told == {**others, **marks}
-            else replace(self.told, attributes={**others, **marks})
+            else replace(self.told, told=time.time_ns(), attributes={**others, **marks})
         )
